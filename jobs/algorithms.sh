@@ -10,9 +10,8 @@ cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- 1 2
 for seed in "$@"; do is_seed "$seed" || { echo "usage: jobs/algorithms.sh [SEED ...]   (whole numbers)" >&2; exit 64; }; done
 all=out/algorithms
-names=$("$trireme" train inputs/quickstart.yaml algo.name=none 2>&1 |
-  sed -n 's/.*algo.name = none: must be one of \([^;.]*\).*/\1/p' | tr -d ,)
-[ -n "$names" ] || { echo "algorithms.sh: $trireme lists no algorithms for algo.name=none" >&2; exit 70; }
+names=$("$trireme" train --options --json | sed -n '1s/.*"algorithms": \[\([^]]*\)\].*/\1/p' | tr -d ',"')
+[ -n "$names" ] || { echo "algorithms.sh: $trireme train --options --json lists no algorithms" >&2; exit 70; }
 names=${ONLY:-$(echo "$names" | sed 's/\<sft\>//; s/\<rm\>/rm ppo-on-rm/')}
 
 last() { # metrics.jsonl, metric. Prints its last value

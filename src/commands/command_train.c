@@ -144,8 +144,8 @@ static tri_status train(int argc, char **argv, int *code) {
        "with --check, print the first N lines of each file of data.train as the model gets them. Learned "
        "tokens are in colour, or between marked brackets"},
       {"--json", TRI_FLAG_BOOL, &show.json, 0, 0, NULL,
-       "with --show, print a JSON object for each line with its text, its tokens and a learned mark for "
-       "each"},
+       "with --options, print the names of algorithms, rewards and keys as one JSON object. With --show, "
+       "print a JSON object for each line with its text, its tokens and a learned mark for each"},
       {"--verbose", TRI_FLAG_BOOL, &verbose, 0, 0, NULL,
        "show details otherwise only in log.txt (the memory table, every node) and the place in the program "
        "of an error"}};
@@ -157,14 +157,15 @@ static tri_status train(int argc, char **argv, int *code) {
   TRI_TRY(tri_flags_parse(&tri_command_train, flag, sizeof flag / sizeof *flag, argc, argv, &n, &help));
   if (help) return TRI_OK;
   if (options) {
-    TRI_TRY(tri_config_help(&notes));
-    print_options(notes.data);
+    st = show.json ? tri_config_help_json(&notes) : tri_config_help(&notes);
+    if (st == TRI_OK && show.json) st = tri_print(notes.data, notes.len);
+    if (st == TRI_OK && !show.json) print_options(notes.data);
     tri_text_free(&notes);
-    return TRI_OK;
+    return st;
   }
   if (n < 1 || (strchr(argv[0], '=') && access(argv[0], F_OK)))
     TRI_FAIL(TRI_EARG, "the deck is missing. Usage: trireme train %s", tri_command_train.usage);
-  if (show.json && !show.lines) TRI_FAIL(TRI_EARG, "--json belongs to --check --show N");
+  if (show.json && !show.lines) TRI_FAIL(TRI_EARG, "--json belongs to --options, or to --check --show N");
   if (show.lines && !check) TRI_FAIL(TRI_EARG, "--show belongs to --check");
   if (check) /* one rank does the work */
     return tri_runtime_env_rank() == 0 ? tri_check(argv[0], argv + 1, n - 1, ranks, &show) : TRI_OK;

@@ -288,5 +288,8 @@ void tri_config_changes_free(tri_config_changes *c);
 TRI_CHECKED tri_status tri_config_reference(tri_text *out);
 /* Appends one line per option, for --help. */
 TRI_CHECKED tri_status tri_config_help(tri_text *out);
+/* Appends the names of algorithms, rewards and keys as one JSON object. Each algorithm list and each key has
+ * its own line. */
+TRI_CHECKED tri_status tri_config_help_json(tri_text *out);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/number.h"
 #include "config.h"
 #include "config_keys.h"
+#include "io/text/json_text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -410,4 +411,69 @@ tri_status tri_config_help(tri_text *out) {
   return tri_text_printf(out,
                          "  A resume refuses another value of a key marked \"fixed on resume\", and other "
                          "rewards, unless run.allow_changes names the key.\n");
+}
+
+/* ---- the same for programs ---- */
+
+/* Appends ", "NAME": TEXT", with null for NULL. `lead` replaces the comma. */
+static tri_status put_member(const char *lead, const char *name, const char *text, tri_text *out) {
+  TRI_TRY(tri_text_printf(out, "%s\"%s\": ", lead, name));
+  return text ? tri_json_put_string(out, text, strlen(text)) : tri_text_printf(out, "null");
+}
+
+/* Appends an item of a list, after a comma unless it is the first. */
+static tri_status put_item(int *n, const char *text, tri_text *out) {
+  TRI_TRY(tri_text_printf(out, "%s", (*n)++ ? ", " : ""));
+  return tri_json_put_string(out, text, strlen(text));
+}
+
+/* Appends the values of a choice as a list, or null. */
+static tri_status put_values(const tri_key *k, tri_text *out) {
+  int n = 0;
+
+  if (k->type != TRI_KEY_CHOICE) return tri_text_printf(out, ", \"values\": null");
+  TRI_TRY(tri_text_printf(out, ", \"values\": ["));
+  for (const char *word = k->range; *word; word += strcspn(word, "|"), word += *word == '|') {
+    TRI_TRY(tri_text_printf(out, "%s", n++ ? ", " : ""));
+    TRI_TRY(tri_json_put_string(out, word, strcspn(word, "|")));
+  }
+  return tri_text_printf(out, "]");
+}
+
+static tri_status put_key_json(const tri_key *k, tri_text *out) {
+  char expected[TRI_KEY_EXPECTED_BYTES];
+  int  n = 0;
+
+  tri_key_expected(k, expected);
+  TRI_TRY(put_member("{", "name", k->name, out));
+  TRI_TRY(put_member(", ", "type", expected, out));
+  TRI_TRY(put_values(k, out));
+  TRI_TRY(put_member(", ", "default", k->def, out));
+  TRI_TRY(put_member(", ", "unit", k->unit[0] ? k->unit : NULL, out));
+  TRI_TRY(tri_text_printf(out, ", \"fixed_on_resume\": %s, \"algorithms\": [",
+                          k->change == TRI_CHANGE_REFUSED ? "true" : "false"));
+  for (int i = 0; tri_algo_at(i); i++)
+    if (tri_key_is_used(k, tri_algo_at(i))) TRI_TRY(put_item(&n, tri_algo_at(i)->name, out));
+  TRI_TRY(tri_text_printf(out, "], \"other_names\": ["));
+  n = 0;
+  for (int i = 0; i < tri_n_key_aliases; i++)
+    if (!strcmp(tri_key_aliases[i].key, k->name)) TRI_TRY(put_item(&n, tri_key_aliases[i].name, out));
+  TRI_TRY(put_member("], ", "help", k->help, out));
+  return tri_text_printf(out, "}");
+}
+
+tri_status tri_config_help_json(tri_text *out) {
+  int n = 0;
+
+  TRI_TRY(tri_text_printf(out, "{\"algorithms\": ["));
+  for (int i = 0; tri_algo_at(i); i++) TRI_TRY(put_item(&n, tri_algo_at(i)->name, out));
+  TRI_TRY(tri_text_printf(out, "],\n \"rewards\": ["));
+  n = 0;
+  for (int i = 0; tri_reward_at(i); i++) TRI_TRY(put_item(&n, tri_reward_at(i)->name, out));
+  TRI_TRY(tri_text_printf(out, "],\n \"keys\": ["));
+  for (int i = 0; i < tri_n_keys; i++) {
+    TRI_TRY(tri_text_printf(out, "%s\n  ", i ? "," : ""));
+    TRI_TRY(put_key_json(&tri_keys[i], out));
+  }
+  return tri_text_printf(out, "]}\n");
 }

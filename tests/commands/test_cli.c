@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include "algo/algo.h"
 #include "device/device.h"
 #include "io/model/export.h"
 #include "io/model/safetensors.h"
@@ -215,6 +216,39 @@ static void every_command_has_help(void **state) {
   cli_succeeds(ONE "--version");
   assert_string_equal(cli_out, tri_device_find("cuda") ? "trireme " TRI_VERSION " (cpu, cuda)\n"
                                                        : "trireme " TRI_VERSION " (cpu)\n");
+}
+
+/* Programs get the names of algorithms and keys. Judge: a deck takes each algorithm, and the list for people
+ * has as many keys. */
+static void options_are_listed_for_programs(void **state) {
+  json_t *all, *names, *keys, *key;
+  size_t  i, n = 0;
+  char    text[64];
+
+  (void)state;
+  cli_succeeds(ONE "train --options | grep -c '^  [a-z]*\\.[a-z0-9_]*: ' >.count");
+  cli_succeeds(ONE "train --options --json >.options");
+  assert_string_equal(cli_err, "");
+  all = json_load_file(".options", JSON_REJECT_DUPLICATES, NULL);
+  names = json_object_get(all, "algorithms");
+  keys = json_object_get(all, "keys");
+  for (; tri_algo_at((int)n); n++)
+    assert_string_equal(json_string_value(json_array_get(names, n)), tri_algo_at((int)n)->name);
+  assert_int_equal(json_array_size(names), n);
+  snprintf(text, sizeof text, "test \"$(cat .count)\" = %zu", json_array_size(keys));
+  cli_sh("%s", text);
+  json_array_foreach(keys, i, key) {
+    const char *name = json_string_value(json_object_get(key, "name"));
+    assert_true(json_string_length(json_object_get(key, "help")) > 0);
+    assert_true(json_string_length(json_object_get(key, "type")) > 0);
+    if (!strcmp(name, "train.learning_rate"))
+      assert_string_equal(json_string_value(json_array_get(json_object_get(key, "other_names"), 0)), "lr");
+    if (!strcmp(name, "algo.beta")) assert_true(json_array_size(json_object_get(key, "algorithms")) < n);
+    if (!strcmp(name, "model.dtype"))
+      assert_string_equal(json_string_value(json_array_get(json_object_get(key, "values"), 0)), "f32");
+  }
+  json_decref(all);
+  assert_int_equal(cli_run(ONE "train sft.yaml --json"), 64);
 }
 
 /* Names of metrics.jsonl and words of screens are found. Nothing is printed if one is unknown. */
@@ -760,6 +794,7 @@ int main(void) {
       cmocka_unit_test(export_in_shards_is_the_checkpoint),
       cmocka_unit_test(export_names_its_type),
       cmocka_unit_test(every_command_has_help),
+      cmocka_unit_test(options_are_listed_for_programs),
       cmocka_unit_test(metrics_are_explained),
       cmocka_unit_test(unknown_names_come_with_the_nearest),
       cmocka_unit_test(batch_equation_is_shown_with_its_numbers),

@@ -95,7 +95,7 @@ while read -r args; do
   n=$((n + 1))
 done < <(sed -n 's/^|[^|]*| `\(algo\.name=[^`]*\)`.*/\1/p' inputs/README.md)
 
-names=$("$program" train inputs/quickstart.yaml algo.name=none 2>&1 | sed -n 's/.*algo.name = none: must be one of \([^;.]*\).*/\1/p' | tr -d ,)
+names=$("$program" train --options --json | sed -n '1s/.*"algorithms": \[\([^]]*\)\].*/\1/p' | tr -d ',"')
 [ -n "$names" ] || fail "the program names no algorithms"
 for name in $names; do
   grep -qx "$name" "$dir/algorithms" || fail "$name has neither a deck nor a line in inputs/README.md"

@@ -18,8 +18,7 @@ set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 shift 2
 
-known=$("$program" train "$here/inputs/quickstart.yaml" algo.name=none 2>&1 |
-  sed -n 's/.*algo.name = none: must be one of \([^;]*\).*/\1/p' | tr -d ,)
+known=$("$program" train --options --json | sed -n '1s/.*"algorithms": \[\([^]]*\)\].*/\1/p' | tr -d ',"')
 [ -n "$known" ] || { echo "every_algo: the program names no algorithms"; exit 1; }
 checked=''
 case $1 in
