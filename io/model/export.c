@@ -322,6 +322,15 @@ static bool name_base(json_t *root, const small *base_config) {
   return named;
 }
 
+/* Warns of a base model that PEFT cannot load by its path. */
+static void warn_of_base(const job *j, const char *path) {
+  if (!path || !tri_file_in(path, "MANIFEST.json")) return;
+  tri_log(TRI_LOG_WARN,
+          "%s: the adapters' base model is a checkpoint, %s, which PEFT cannot load. Write it as a model "
+          "folder (trireme export %s BASE) and load the adapters over BASE",
+          tri_ckpt_folder(j->r), path, path);
+}
+
 /* Writes adapter_config.json with the right module names. PEFT finds modules by name, and only warns if it
  * finds none. */
 static tri_status put_adapter_config(job *j, const small *base_config) {
@@ -336,6 +345,7 @@ static tri_status put_adapter_config(job *j, const small *base_config) {
     const char  *bytes = j->half ? half.data : file.bytes;
     const size_t n = j->half ? half.len : file.n;
     if (bytes) root = json_loadb(bytes, n, 0, NULL);
+    warn_of_base(j, json_string_value(json_object_get(root, "base_model_name_or_path")));
     st = root && name_base(root, base_config) ? put_json(j, TRI_PEFT_CONFIG, root)
                                               : put_small(j, TRI_PEFT_CONFIG, bytes, n);
   }

@@ -319,9 +319,10 @@ tri_status tri_source_open_over(const char *given, tri_model_part part, const ch
   if (!folder[0]) TRI_TRY(tri_source_check_output(path));
   if (!folder[0] && tri_file_in(path, "adapter_config.json"))
     TRI_FAIL(TRI_EINPUT,
-             "%s: holds adapters (adapter_config.json), no model;\n  to train them further, give their "
-             "base model, and this folder as lora.path.\n  Otherwise give the output folder of their run, "
-             "or a model merged by trireme export.",
+             "%s: holds adapters (adapter_config.json), no model;\n  in a deck give their base model as "
+             "model.path, and this folder as lora.path.\n  generate, eval and score take it with --base and "
+             "their base model.\n  Otherwise give the output folder of their run, or a model merged by "
+             "trireme export.",
              path);
   if (!folder[0]) return fail_unknown(path);
   TRI_TRY(tri_ckpt_open(folder, world, false, &r));

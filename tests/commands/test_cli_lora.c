@@ -248,11 +248,37 @@ static void what_does_not_fit_is_refused(void **state) {
   cli_fails_in(64, ONE "export run none --adapter", "open_adapted", "lora.rank");
 }
 
+/* Commands take the adapters of a PEFT folder over the base model they are given, as they take those of the
+ * run. */
+static void adapters_are_taken_over_a_base(void **state) {
+  (void)state;
+  cli_succeeds(ONE "score parts sft.jsonl --json --dtype f32");
+  cli_sh("cp .out beside");
+  cli_succeeds(ONE "score model sft.jsonl --json --dtype f32");
+  cli_sh("if cmp -s .out beside; then exit 1; fi");
+  cli_succeeds(ONE "export parts alone --adapter");
+  assert_null(strstr(cli_err, "warning"));
+  cli_succeeds(ONE "score alone sft.jsonl --json --dtype f32 --base model");
+  cli_sh("cmp .out beside");
+  cli_succeeds(TWO "score alone sft.jsonl --json --dtype f32 --base model");
+  cli_sh("cmp .out beside");
+  cli_succeeds(ONE "generate parts 1 --temperature 0 --max-new 3 --dtype f32");
+  cli_sh("cp .out beside");
+  cli_succeeds(ONE "generate alone 1 --temperature 0 --max-new 3 --dtype f32 --base model");
+  cli_sh("cmp .out beside");
+  cli_fails_in(64, ONE "score alone sft.jsonl", "tri_source_open_over", "alone: ");
+  cli_tells("adapter_config.json", "--base", "lora.path");
+  cli_fails_in(64, ONE "score alone sft.jsonl --base gone", "tri_source_missing", "gone: ");
+  cli_fails_in(64, TWO "score alone sft.jsonl --base parts", "tri_source_check_plain", "parts/checkpoints/");
+}
+
 /* trireme eval accepts another place for the base model of a run's adapters, such as a run's folder. A wrong
  * place is refused, even if the original one still has the model. */
 static void an_evaluation_has_the_base_it_is_given(void **state) {
   (void)state;
   cli_succeeds(ONE LOAD STILL "lora.rank=4 model.path=run run.output=based checkpoint.save_final=true");
+  cli_succeeds(ONE "export based based_alone --adapter"); /* PEFT cannot load a checkpoint */
+  cli_tells("warning: ", "based/checkpoints/step-", "/run/checkpoints/step-", "trireme export ");
   cli_succeeds(ONE "eval based --data sft.jsonl --json");
   cli_sh("cp .out with");
   cli_fails_in(64, ONE "eval based --data sft.jsonl --base nowhere", "tri_source_missing", "nowhere: ");
@@ -312,6 +338,7 @@ int main(void) {
                                      cmocka_unit_test(export_merges),
                                      cmocka_unit_test(peft_folders_come_and_go),
                                      cmocka_unit_test(adapters_of_a_text_half),
+                                     cmocka_unit_test(adapters_are_taken_over_a_base),
                                      cmocka_unit_test(the_base_is_known),
                                      cmocka_unit_test(what_does_not_fit_is_refused),
                                      cmocka_unit_test(an_evaluation_has_the_base_it_is_given),

@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "infer.h"
 
+#include "base/file.h"
 #include "base/host_memory.h"
 #include "base/log.h"
 #include "generate/fit.h"
@@ -32,6 +33,24 @@ static tri_status check_base(const tri_source *s, const char *base) {
            base);
 }
 
+/* Tells whether the folder holds only adapters, as PEFT writes them. */
+static bool is_adapters(const char *folder) {
+  return tri_file_in(folder, "adapter_config.json") && !tri_file_in(folder, "config.json") &&
+         !tri_file_in(folder, "MANIFEST.json");
+}
+
+/* Collective over world. Opens a model folder, a checkpoint, or the adapters in a PEFT folder with `base`. */
+static tri_status open_model(const char *path, const char *base, tri_comm *world, tri_source **out) {
+  char under[TRI_CKPT_PATH_BYTES];
+  bool adapters = base && is_adapters(path);
+
+  TRI_TRY(tri_host_bcast(world, &adapters, sizeof adapters, 0));
+  if (!adapters) return tri_agree(world, tri_source_open_over(path, TRI_PART_MAIN, base, NULL, true, out));
+  TRI_TRY(tri_source_resolve(base, world, under));
+  TRI_TRY(tri_agree(world, tri_source_open(under, NULL, true, out)));
+  return tri_agree(world, tri_source_add_adapters(*out, path, world->rank == 0, 0));
+}
+
 tri_status tri_infer_open(const char *model, const char *base, bool any, int64_t threads, tri_infer *out) {
   tri_session_opt opt = {"auto", 0, (int)threads, late_s, "--threads"};
   char            path[TRI_CKPT_PATH_BYTES];
@@ -39,8 +58,7 @@ tri_status tri_infer_open(const char *model, const char *base, bool any, int64_t
   TRI_TRY(tri_session_open(&opt, &out->se));
   tri_session_say_threads(&out->se);
   TRI_TRY(tri_source_resolve(model, out->se.comm[TRI_WORLD], path));
-  TRI_TRY(tri_agree(out->se.comm[TRI_WORLD],
-                    tri_source_open_over(path, TRI_PART_MAIN, base, NULL, true, &out->source)));
+  TRI_TRY(open_model(path, base, out->se.comm[TRI_WORLD], &out->source));
   if (base) TRI_TRY(tri_agree(out->se.comm[TRI_WORLD], check_base(out->source, base)));
   if (!any) TRI_TRY(tri_agree(out->se.comm[TRI_WORLD], tri_source_check_tokens(out->source)));
   out->encoder.tokenizer = tri_source_tokenizer(out->source);

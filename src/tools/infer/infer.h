@@ -38,7 +38,8 @@ TRI_CHECKED tri_status tri_infer_open(const char *model, const char *base, bool 
 #define TRI_INFER_BASE(where)                                                                                \
   {                                                                                                          \
     "--base", TRI_FLAG_TEXT, where, 0, 0, "FOLDER",                                                          \
-        "base model of a LoRA checkpoint's adapters (default its place in the run)"                          \
+        "base model of adapters: of a LoRA checkpoint's (default its place in the run), or of those in a "   \
+        "PEFT folder given as MODEL"                                                                         \
   }
 /* The flags about conversations. */
 typedef struct tri_infer_conversation {
