@@ -340,7 +340,7 @@ static void a_prompt_may_be_begun(void **state) {
 static void weights_are_checked(void **state) {
   (void)state;
   cli_fails_in(64, ONE SFT "data.train_weights=[1,2]", "check_weights", "data.train_weights");
-  cli_tells(" 2 ", "data.train ", " 1 ");
+  cli_tells("data.train_weights: 2,", "data.train: 1.");
   cli_fails(64, ONE SFT "data.train=[sft.jsonl,sft.jsonl] data.train_weights=[1,0]", "data.train_weights",
             "'0'");
   cli_fails(64, ONE SFT "data.train=[sft.jsonl,sft.jsonl] data.train_weights=[1,x]", "data.train_weights",
