@@ -544,7 +544,7 @@ static void a_new_default_changes_no_run_halfway(void **state) {
   cli_succeeds(ONE SFT "run.output=d2 train.learning_rate=2e-5");
   cli_shows(cli_err, "  train.learning_rate: 1e-06 -> 2e-05\n");
   cli_succeeds(ONE SFT UNGIVEN "run.output=d4 train.steps=1");
-  cli_tells(" 2e-05 ", "sft", "constant\n", " 1 steps", " 30 minutes", " 2 "); /* the open parts of a deck */
+  cli_tells(" 2e-05 ", "sft", "constant\n", " 1 step,", " 30 minutes", " 2 "); /* the open parts of a deck */
   cli_succeeds(ONE "train d3/deck.yaml run.resume=auto train.steps=2");
   cli_sh("grep -q 'learning_rate: 1e-06' d3/deck.yaml");
   cli_succeeds(ONE SFT "run.output=d5 train.steps=3 train.warmup_ratio=0.5");
