@@ -39,6 +39,13 @@ says() { # output folder, event, pieces of JSON ...
   for word in "${@:3}"; do [[ $line = *"$word"* ]] || { echo "$1/run.jsonl: the last $2 has no $word: $line"; return 1; }; done
 }
 
+device_planned() { # output folder: bytes of the device that its newest start planned
+  event "$1" start | grep -o '"memory": \[[^]]*\]' | grep -o '{[^}]*}' | awk '/"where": "device"/ {
+    match($0, /"phase": "[a-z]*"/); phase = substr($0, RSTART + 10, RLENGTH - 11)
+    match($0, /"bytes": [0-9]*/); bytes[phase] += substr($0, RSTART + 9, RLENGTH - 9) }
+    END { for (p in bytes) if (p != "always" && bytes[p] > most) most = bytes[p]; printf "%.0f\n", bytes["always"] + most }'
+}
+
 numbers() { # output folder: its metrics without what may differ between equal runs
   sed -E 's/"(time_[a-z_]*|mem_[a-z_]*|[a-z_]*_per_s)": [^,}]*(, )?//g' "$1/metrics.jsonl"
 }

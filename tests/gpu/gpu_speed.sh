@@ -95,6 +95,10 @@ memory_row() { # row's name, metrics.jsonl
     printf "planned %.0f MiB, the GPU holds %.0f MiB: %.0f MiB are the driver and its libraries (bound %d; %.0f MiB were held before)",
     p / 1048576, u / 1048576, (u - p) / 1048576 - i, most, i }')"
 }
+# True if trireme plan finds that the run needs more memory than this machine has.
+is_too_large() { # deck
+  "$bin/trireme" plan "$1" --json 2>/dev/null | grep -q '"fits": false'
+}
 job_train() { # name, tokens of a sequence
   local name=$1 T=$2 pass code layers=0 steps=6 batch label speed
   ((small)) && T=$((T / 64)) steps=3
@@ -118,11 +122,11 @@ D
     run "$bin/trireme" train "$dir/deck.yaml"
     code=$?
     # Memory refused it before the first step, so it tries again with fewer layers.
-    if ((code != 64 || layers < 5)) || ! grep -q memory "$said"; then break; fi
+    if ((code != 64 || layers < 5)) || ! is_too_large "$dir/deck.yaml"; then break; fi
     layers=$((layers - 3))
   done
   label="training $label, $batch x $T tokens in passes of $pass"
-  if ((code == 64)) && grep -q memory "$said"; then row "$label" "not run: it does not fit this GPU" "$(why $code)"; return; fi
+  if ((code == 64)) && is_too_large "$dir/deck.yaml"; then row "$label" "not run: it does not fit this GPU" "$(why $code)"; return; fi
   ((code == 0)) || { fell "$label" $code; return; }
   speed=$(numbers "$dir/out/metrics.jsonl" time_step_s | median 1 | awk -v n=$((batch * T)) '{ printf "%.6g", n / $1 }')
   echo "$label|tokens/s|$speed|$(operations "$name" "$layers" "$T")" >>"$work/figures"

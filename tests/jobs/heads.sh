@@ -4,7 +4,7 @@
 #
 #   tests/jobs/heads.sh PROGRAM
 # It runs each line "#   trireme plan ..." as it stands, with the config.json files of inputs/models and without data. The line before
-# it has the figures. Judge: the plan's screen. A deck fits with 1.5 GiB to spare, or its head says "too much".
+# it has the figures. Judge: trireme plan --json. A deck fits with 1.5 GiB to spare, or its head says "too much".
 set -eu
 program=$(realpath "$1")
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -18,16 +18,25 @@ ln -s "$here/inputs" inputs
 cp -r inputs/models models
 decks=(inputs/*/*.yaml)
 
-part() { sed -En "s/.*$1.*/$2/p" <<< "$screen"; } # prints a part of the plan's screen, joined to one line
+number() { grep -o "\"$1\": [0-9]*" <<< "$json" | sed 's/.* //;q'; } # prints a number of the plan, without its advice
+size() { # bytes: as heads have them, with three digits
+  awk -v n="$1" 'BEGIN { unit = n < 2 ^ 30 ? "MiB" : "GiB"; x = n / (n < 2 ^ 30 ? 2 ^ 20 : 2 ^ 30)
+    printf "%.*f %s\n", (x < 9.995 ? 2 : x < 99.95 ? 1 : 0), x, unit }'
+}
+of_phase() { # rollout or learn: bytes of the device in it
+  grep -o '{"name": [^}]*"where": "device"[^}]*}' <<< "$json" | awk -v phase="$1" '
+    index($0, "\"phase\": \"" phase "\"") || /"phase": "always"/ { match($0, /"bytes": [0-9]*/); n += substr($0, RSTART + 9, RLENGTH - 9) }
+    END { printf "%.0f\n", n }'
+}
+gib() { local text; text=$(size "$1") && echo "${text% GiB}"; }
 
 plan() { # the command's arguments
   code=0
   # shellcheck disable=SC2086
-  screen=$("$program" plan $1 2> log | tr -s ' \n' ' '; exit "${PIPESTATUS[0]}") || code=$?
-  read -r rollout learn <<< "$(part 'total, with always ([0-9.]+) GiB ([0-9.]+) GiB device' '\1 \2')"
-  read -r need room <<< "$(part '(FITS: |needs )([0-9.]+) GiB of (a GPU, which has space for )?([0-9.]+) GiB' '\2 \4')"
-  host=$(part 'of each GPU[;,a-z ]* ([0-9.]+ .iB) of' '\1')
-  [[ $learn && $room ]] || { cat log; fail "trireme plan $1: exit code $code, no plan: $screen"; }
+  json=$("$program" plan $1 --json 2> log) || code=$?
+  [[ $json = '{"ranks": '* ]] || { cat log; fail "trireme plan $1: exit code $code, no plan: $json"; }
+  rollout=$(gib "$(of_phase rollout)") learn=$(gib "$(of_phase learn)")
+  need=$(gib "$(number device_bytes)") room=$(gib "$(number device_room_bytes)") host=$(size "$(number host_bytes_per_node)")
 }
 
 check_memory() { # a deck, the line with the figures
@@ -44,9 +53,11 @@ check_memory() { # a deck, the line with the figures
   fi
 }
 
+of_deck() { sed -n "s/^  $2: \([0-9]*\).*/\1/p" "$1"; } # a deck, the last name of a key: its value
+
 check_batches() { # a deck, its head in one line
   local size passes ranks samples prompts group updates each
-  read -r size passes ranks <<< "$(part 'train_batch_size ([0-9]+), in passes of at most ([0-9]+) tokens, on ([0-9]+) rank' '\1 \2 \3')"
+  size=$(number train_batch_size) passes=$(number max_tokens_per_gpu) ranks=$(number ranks)
   [[ $2 == *"micro-batches of at most $passes tokens"* ]] || fail "$1: micro-batches have at most $passes tokens"
   each=$(sed -En 's/.*([Ee]ach GPU has |update, )([0-9]+) (of an|on each GPU).*/\2/p' <<< "$2")
   [ -z "$each" ] || [ "$each" = $((size / ranks)) ] || fail "$1: each GPU has $((size / ranks)) of an update of $size"
@@ -54,7 +65,8 @@ check_batches() { # a deck, its head in one line
     [[ $2 == *"Batch: $size "* ]] || fail "$1: an update has $size"
     return
   fi
-  read -r samples prompts group updates <<< "$(part 'rollout: ([0-9]+) samples = ([0-9]+) prompts x ([0-9]+), ([0-9]+) update' '\1 \2 \3 \4')"
+  prompts=$(of_deck "$1" rollout_batch_size) group=$(of_deck "$1" num_generations)
+  samples=$((prompts * group)) updates=$((prompts * group / size))
   [[ $2 == *"$samples answers a step = $prompts prompts x $group, learned in $updates update"* ]] ||
     fail "$1: a step is $samples answers = $prompts prompts x $group in $updates updates"
   each=$(sed -En 's/.*learned in [0-9]+ updates? of ([0-9]+).*/\1/p' <<< "$2")

@@ -48,7 +48,7 @@ tell() { # rank
   done
   kill -KILL "$(cat "$dir/victim")"
   ! wait $pid || { echo "missing: mpirun ended with 0"; exit 1; }
-  ! sed -n '/^trireme: rank .*: it died/,$p' "$dir/log" | grep -q 'OUTPUT/STOP' ||
+  ! sed -n "/^trireme: rank $1 on /,\$p" "$dir/log" | grep -q 'OUTPUT/STOP' ||
     { cat "$dir/log"; echo "missing: mpirun's signal is answered after the message"; exit 1; }
 }
 
@@ -59,8 +59,8 @@ for case in "$@"; do
   fi
   signal=${case%:*} rank=${case#*:}
   lose "$signal" "$rank"
-  what='no sign of life for [0-9]+ s'
-  [ "$signal" = STOP ] || what="it died \\(process $(cat "$dir/victim")\\)"
+  what='[^@]* [0-9]+ s'
+  [ "$signal" = STOP ] || what="[^@]*[^0-9]$(cat "$dir/victim")[^0-9@]*"
   waits='rank [0-9]+ waits in phase [a-z]+, [^@]*,@  number [0-9]+ of scope [a-z]+[^@]*'
   [ "$signal" = STOP ] || waits="($waits|no rank waits for it yet)"
   message="@trireme: rank $rank on [^ ]*, cpu: $what@(  [^@]*@)*  $waits@  [^@]* exit code 76"

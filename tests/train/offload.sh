@@ -5,7 +5,7 @@
 #   tests/train/offload.sh PROGRAM RANKS PLAN:TYPE ...
 #
 # Judge: with each word of shard.offload the metrics of `none` bit for bit, memory used as planned, and less device memory than with
-# `none`. The plan's figure for `none` equals the use of a run with `none`. All checkpoints are equal.
+# `none`. trireme plan says the same device memory. All checkpoints are equal.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 shift 2
@@ -13,24 +13,25 @@ write_deck
 sed 's/"num_hidden_layers": *[0-9]*/"num_hidden_layers": 6/' "$here/inputs/quickstart/config.json" > "$dir/deep.json"
 per_node=1; [ $((ranks % 2)) != 0 ] || per_node=2
 number() { sed -n "\$s/.*\"$1\": \([0-9]*\).*/\1/p" "$dir/now/metrics.jsonl"; }
-device() { sed -n 's/.*, on the device \([0-9]*\).*/\1/p' "$dir/now/log.txt" | head -n 1; }
-resident() { sed -n 's/.*, on the device [0-9]* (\([0-9]*\) without shard.offload).*/\1/p' "$dir/now/log.txt" | head -n 1; }
 
 for way in "$@"; do
   IFS=: read -r plan type <<< "$way"
   for words in none optimizer frozen all; do
     rm -rf "$dir/now"
-    launch "$ranks" "$dir/now" shard.offload=$words shard.plan="$plan" model.dtype="$type" run.ranks_per_node=$per_node \
-      model.config="$dir/deep.json" algo.name=ppo algo.ema_beta=0.9 train.steps=2 eval.steps=0 checkpoint.save_steps=0
-    planned=$(number mem_planned_bytes) used=$(number mem_used_bytes) here_bytes=$(device)
+    of=(shard.offload=$words shard.plan="$plan" model.dtype="$type" run.ranks_per_node=$per_node
+      model.config="$dir/deep.json" algo.name=ppo algo.ema_beta=0.9 train.steps=2 eval.steps=0 checkpoint.save_steps=0)
+    launch "$ranks" "$dir/now" "${of[@]}"
+    planned=$(number mem_planned_bytes) used=$(number mem_used_bytes) here_bytes=$(device_planned "$dir/now")
     [ "$planned" = "$used" ] || { echo "offload: $way, $words: $planned bytes planned, $used used"; exit 1; }
+    said=$("$program" plan "$dir/deck.yaml" run.output="$dir/now" "${of[@]}" --gpus-per-node "$ranks" --device cpu --json 2> /dev/null |
+      sed 's/.*"device_bytes": \([0-9]*\), "host_bytes_per_node".*/\1/')
+    [ "$said" = "$here_bytes" ] || { echo "offload: $way, $words: trireme plan says $said bytes of the device, the run $here_bytes"; exit 1; }
     if [ $words = none ]; then
       none=$here_bytes
       rm -rf "$dir/none"
       mv "$dir/now" "$dir/none"
       continue
     fi
-    [ "$(resident)" = "$none" ] || { echo "offload: $way, $words: the plan says $(resident) without, which take $none"; exit 1; }
     [ "$here_bytes" -lt "$none" ] || { echo "offload: $way, $words: $here_bytes bytes of the device, $none without"; exit 1; }
     diff <(numbers "$dir/none") <(numbers "$dir/now") || { echo "offload: $way, $words: other numbers"; exit 1; }
     cmp "$dir"/none/checkpoints/step-*/state.h5 "$dir"/now/checkpoints/step-*/state.h5 || { echo "offload: $way, $words: other state"; exit 1; }

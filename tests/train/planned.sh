@@ -91,9 +91,9 @@ while read -r -u 3 -a row; do
   launch "$n" "$dir/now" "${of[@]}"
   said=$(number mem_planned_bytes "$dir/plan.json") took=$(number mem_planned_bytes "$dir/now/metrics.jsonl")
   used=$(number mem_used_bytes "$dir/now/metrics.jsonl") device=$(number device_bytes "$dir/plan.json")
-  here_bytes=$(sed -n 's/.*, on the device \([0-9]*\).*/\1/p' "$dir/now/log.txt" | head -n 1)
-  [ -n "$said" ] && [ "$said:$said:$device" = "$took:$used:${here_bytes:-$device}" ] || {
-    echo "planned: ${row[*]}: $said bytes, $device of the device, are planned; the run planned $took and ${here_bytes:-as many}, and used $used"; exit 1; }
+  here_bytes=$(device_planned "$dir/now")
+  [ -n "$said" ] && [ "$said:$said:$device" = "$took:$used:$here_bytes" ] || {
+    echo "planned: ${row[*]}: $said bytes, $device of the device, are planned; the run planned $took and $here_bytes, and used $used"; exit 1; }
   done_=$((done_ + 1))
 done 3< <(rows)
 [ "$done_" = "$count" ] || { echo "planned: $done_ of $count rows"; exit 1; }
