@@ -11,17 +11,22 @@
 
 static inline bool cli_in_word(char c) { return isalnum((unsigned char)c) || c == '_' || c == '-'; }
 
-/* True if text [n] has the fact, and not as a part of a longer word or number. */
-static inline bool cli_has_fact(const char *text, size_t n, const char *fact) {
+/* Returns the first place of the fact in text [n] at or behind `from`, where it is no part of a longer word or
+ * number, or NULL. */
+static inline const char *cli_find_fact(const char *text, size_t n, const char *from, const char *fact) {
   const size_t size = strlen(fact);
 
-  for (const char *at = text; (at = strstr(at, fact)) != NULL && at + size <= text + n; at++)
+  for (const char *at = from; (at = strstr(at, fact)) != NULL && at + size <= text + n; at++)
     if ((at == text || !cli_in_word(*at) ||
          (!cli_in_word(at[-1]) && (at[-1] != '.' || !isdigit((unsigned char)*at)))) &&
         (!cli_in_word(at[size - 1]) ||
          (!cli_in_word(at[size]) && (at[size] != '.' || !cli_in_word(at[size + 1])))))
-      return true;
-  return false;
+      return at;
+  return NULL;
+}
+
+static inline bool cli_has_fact(const char *text, size_t n, const char *fact) {
+  return cli_find_fact(text, n, text, fact) != NULL;
 }
 
 /* Bytes of the message at the beginning of the text. A message is a line and the indented lines after it. */
@@ -45,21 +50,33 @@ static inline int cli_count_facts(const char *text, const char *begin, const cha
   return found;
 }
 
+/* True if a message of the text begins so and has all the facts in this order. One fact may begin within
+ * another one. */
+static inline bool cli_has_in_order(const char *text, const char *begin, const char *const *fact) {
+  for (size_t n; *text; text += n) {
+    const char *at = strncmp(text, begin, strlen(begin)) == 0 ? text : NULL;
+    n = cli_message_size(text);
+    for (int i = 0; at && fact[i]; i++) at = cli_find_fact(text, n, at, fact[i]);
+    if (at) return true;
+  }
+  return false;
+}
+
 #define CLI_FACTS(...) ((const char *const[]){__VA_ARGS__, NULL})
 /* Counts the messages of the text with all these facts. */
 #define cli_saying(text, ...) cli_count_facts(text, "", CLI_FACTS(__VA_ARGS__))
 
-/* Checks that one message of the text has all these facts. */
+/* Checks that one message of the text has all these facts, in this order. */
 #define cli_says(text, ...) cli_says_at(text, "", CLI_FACTS(__VA_ARGS__), __FILE__, __LINE__)
 static inline void cli_says_at(const char *text, const char *begin, const char *const *fact, const char *file,
                                int line) {
-  if (cli_count_facts(text, begin, fact)) return;
+  if (cli_has_in_order(text, begin, fact)) return;
   for (int i = 0; fact[i]; i++) print_error("fact: %s\n", fact[i]);
-  fail_msg("%s:%d: no message has all these facts in\n%s", file, line, text);
+  fail_msg("%s:%d: no message has all these facts in this order\n%s", file, line, text);
 }
 
 /* The command, with --verbose appended, fails as cli_fails requires. The error arose in this function, and
- * its message has all these facts. */
+ * its message has all these facts, in this order. */
 #define cli_refuses(code, command, function, ...)                                                            \
   cli_refuses_at(code, command, function, CLI_FACTS(__VA_ARGS__), __FILE__, __LINE__)
 static inline void cli_refuses_at(int code, const char *command, const char *function,

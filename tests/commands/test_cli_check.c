@@ -295,8 +295,8 @@ static void a_bad_reward_hides_no_line(void **state) {
 
 /* A line over the limit is one bad line, even if one read returned more of it than the limit. */
 static void a_long_line_is_stepped_over(void **state) {
-  static const char *const part[] = {"long.jsonl:2|data.max_line_bytes|1000", "long.jsonl:4|JSON"};
-  static const char *const more[] = {"long.jsonl:2|data.max_line_bytes|100000", "long.jsonl:4|JSON"};
+  static const char *const part[] = {"long.jsonl:2|1000|data.max_line_bytes", "long.jsonl:4|JSON"};
+  static const char *const more[] = {"long.jsonl:2|100000|data.max_line_bytes", "long.jsonl:4|JSON"};
 
   (void)state;
   cli_sh("awk 'BEGIN { good = \"{\\\"prompt\\\": \\\"1+1=\\\", \\\"answer\\\": \\\"2\\\"}\"; print good; "

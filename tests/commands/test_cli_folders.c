@@ -173,7 +173,7 @@ static void a_cache_of_the_hub(void **state) {
               "gone", "abc", "hf download me/it");
   cli_sh("printf ../abc >hub/models--me--it/refs/main");
   cli_refuses(64, TWO LOAD "model.path=hub/models--me--it", "read_main", "hub/models--me--it/refs/main",
-              "model.path", "hf download");
+              "hf download", "model.path");
   cli_sh("rm hub/models--me--it/refs/main");
   cli_succeeds(ONE "score hub/models--me--it sft.jsonl");
   cli_sh("mkdir hub/models--me--it/snapshots/def");
@@ -208,7 +208,7 @@ static void folders_of_other_tools_say_what_to_do(void **state) {
   odd_says("rm config.json && ln -s gone config.json", "fail_unknown", "odd", "config.json", "link");
   odd_says("rm model.safetensors && echo '{\"weight_map\": {\"a\": \"b.safetensors\"}}' "
            ">model.safetensors.index.json",
-           "open_to_read", "odd/b.safetensors", "index", strerror(ENOENT));
+           "open_to_read", "odd/b.safetensors", strerror(ENOENT), "index");
   odd_says("mkdir checkpoint-9 && mv *.* checkpoint-9/", "fail_unknown", "odd", "config.json",
            "odd/checkpoint-9");
   cli_refuses(64, ONE "score model/config.json sft.jsonl", "fail_unknown", "model/config.json", "model");

@@ -85,13 +85,13 @@ static void latest_means_what_it_means_to_resume(void **state) {
     cli_sh("rm -rf l && cp -r run l && cd l/checkpoints && rm LATEST && %s", row[i].latest);
     cli_succeeds(ONE "inspect l");
     cli_shows(cli_out, "l/checkpoints/step-00000002\n");
-    cli_says(cli_err, "LATEST", row[i].is);
+    assert_true(cli_saying(cli_err, "LATEST", row[i].is) > 0); /* in the order of the row */
     cli_says(cli_err, "warning", "l/checkpoints/step-00000002");
     cli_succeeds(ONE "inspect l/checkpoints --json");
     cli_shows(cli_out, "l/checkpoints/step-00000002\"");
     cli_succeeds(ONE SFT "run.output=l train.steps=2");
     cli_resumed("l", "l/checkpoints/step-00000002", 2);
-    cli_says(cli_err, "LATEST", row[i].is);
+    assert_true(cli_saying(cli_err, "LATEST", row[i].is) > 0); /* in the order of the row */
   }
   cli_sh("rm -rf l && mkdir -p l/checkpoints && ln -s ../../run l/checkpoints/LATEST");
   cli_refuses(74, ONE "inspect l", "find_checkpoint", "l/checkpoints/LATEST", "../../run");

@@ -27,8 +27,8 @@ static void a_critic_must_fit(void **state) {
 
 static void a_reward_model_must_score(void **state) {
   (void)state;
-  cli_refuses(64, ONE PPO "'reward=[{name: model, path: model}]'", "tri_source_fail_unscored", "reward.path",
-              "score.weight");
+  cli_refuses(64, ONE PPO "'reward=[{name: model, path: model}]'", "tri_source_fail_unscored", "score.weight",
+              "reward.path");
   cli_refuses(64, ONE PPO "'reward=[{name: model}]'", "check_must", "'reward=[{name: model}]'", "path");
   cli_fails(64, ONE PPO "'reward=[{name: model, path: gone}]'", "reward.path", NULL);
   cli_refuses(64, ONE GRPO "'reward=[{name: model, path: " TRI_TEST_DATA "/model/llama_score}]'",
@@ -126,7 +126,7 @@ static void a_reward_model_may_know_more_tokens(void **state) {
   cli_write("padded.jsonl", "{\"tokens\": [5, 257, 6]}\n");
 #define NARROW "model.config=wide.json data.train=padded.jsonl 'reward=[{name: model, path: judged}]' "
   cli_succeeds(TWO GRPO NARROW "run.output=narrow");
-  cli_refuses(64, ONE PPO NARROW, "check_vocabulary", "reward.path", "critic.path", "257", "258");
+  cli_refuses(64, ONE PPO NARROW, "check_vocabulary", "reward.path", "257", "258", "critic.path");
 }
 
 /* Rows fit the width of a terminal with a critic, held-out rewards and a gap. Evaluated numbers are shown. */
