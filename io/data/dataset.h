@@ -85,7 +85,8 @@ typedef struct tri_data_opt {
   const char        *file_key;  /* the deck key of the files, or NULL for a flag */
   const char *const *beside;    /* [n_beside] other files read with the same keys, for cures */
   int                n_beside;
-  const char        *tokenizer_cure;   /* how to get a tokenizer, or NULL for TRI_TOKENIZER_CURE */
+  const char        *model;            /* the model's folder, for messages, or NULL */
+  const char        *tokenizer_cure;   /* how to get a tokenizer, or NULL for tri_tokenizer_cure */
   int64_t            max_total_tokens; /* prompt, answer and end token together, 0 for no limit */
   const char        *max_total_name;   /* its setting, for messages */
   int64_t            max_line_bytes;   /* 0 for TRI_LINE_BYTES */

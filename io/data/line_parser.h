@@ -80,8 +80,14 @@ static inline const char *tri_line_parser_file_key(const tri_line_parser *in) {
 /* Fails with the place of a line that has text although the model has no tokenizer. `tokens` names the fields
  * to give instead. */
 #define TRI_FAIL_NO_TOKENIZER(in, what, key, tokens)                                                         \
-  TRI_FAIL_LINE(in, what ", but the model has no tokenizer.json; give %s instead, or\n  %s", key, tokens,    \
-                (in)->opt->tokenizer_cure ? (in)->opt->tokenizer_cure : TRI_TOKENIZER_CURE)
+  do {                                                                                                       \
+    char cure_[TRI_TOKENIZER_CURE_BYTES];                                                                    \
+    TRI_FAIL_LINE(in, what ", but %s has no tokenizer.json to read it with\n  %s\n  Or give %s instead.",    \
+                  key, (in)->opt->model ? (in)->opt->model : "the model",                                    \
+                  (in)->opt->tokenizer_cure ? (in)->opt->tokenizer_cure                                      \
+                                            : tri_tokenizer_cure((in)->opt->model, cure_),                   \
+                  tokens);                                                                                   \
+  } while (0)
 
 /* Returns the index of the first token that can be learned. It lies behind the prompt and is never 0. */
 static inline int64_t tri_first_learned(int64_t n_prompt) { return n_prompt > 1 ? n_prompt : 1; }

@@ -7,6 +7,7 @@
 #include "io/text/file_kind.h"
 #include "io/text/json_text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Chosen as seven times the largest tokenizer.json in use (about 35 MB). */
@@ -201,4 +202,15 @@ int32_t tri_tokenizer_named(const tri_tokenizer *t, const char *name) {
   for (int64_t i = 0; i < t->n_named; i++)
     if (!strcmp(t->named[i].key, name)) return t->named[i].id;
   return -1;
+}
+
+const char *tri_tokenizer_cure(const char *folder, char out[TRI_TOKENIZER_CURE_BYTES]) {
+  const char *quote = folder ? "\"" : "", *name = folder ? folder : "FOLDER";
+
+  snprintf(
+      out, TRI_TOKENIZER_CURE_BYTES,
+      "Copy it from the source of the model into %s.\n  If there are only tokenizer.model or vocab.json, "
+      "make it with transformers:\n  AutoTokenizer.from_pretrained(%s%s%s).save_pretrained(%s%s%s)",
+      folder ? folder : "the model's folder", quote, name, quote, quote, name, quote);
+  return out;
 }

@@ -35,10 +35,10 @@
  * else the next free id. A different id in the file is logged as a warning. With split_special_tokens in
  * tokenizer_config.json, special tokens are not found in texts. */
 typedef struct tri_tokenizer tri_tokenizer;
-/* The cure for a missing tokenizer.json, in messages. */
-#define TRI_TOKENIZER_CURE                                                                                   \
-  "if the folder has tokenizer.model or vocab.json, convert it with transformers: "                          \
-  "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
+enum { TRI_TOKENIZER_CURE_BYTES = 4096 }; /* chosen: three paths of the usual length */
+/* Pure. Writes the cure for a model whose folder has no tokenizer.json, as lines for messages. folder
+ * may be NULL. Returns out. */
+const char *tri_tokenizer_cure(const char *folder, char out[TRI_TOKENIZER_CURE_BYTES]);
 
 /* A growable list of ids. Zero-initialise. tri_tokens_free frees it and leaves it zeroed. */
 typedef struct tri_tokens {

@@ -89,11 +89,12 @@ static void warn_of_conversation(const tri_infer *f, const request *q) {
 }
 
 static tri_status read_texts(tri_infer *f, const request *q, input *in) {
+  char cure[TRI_TOKENIZER_CURE_BYTES];
+
   if (!f->encoder.tokenizer)
-    TRI_FAIL(
-        TRI_EINPUT,
-        "%s: the model has no tokenizer.json. Give --prompts with \"tokens\" lines, or " TRI_TOKENIZER_CURE,
-        tri_source_name(f->source));
+    TRI_FAIL(TRI_EINPUT,
+             "%s: the model has no tokenizer.json.\n  %s\n  Or give --prompts with \"tokens\" lines.",
+             tri_source_name(f->source), tri_tokenizer_cure(tri_source_name(f->source), cure));
   tri_infer_say_plain(f);
   warn_of_conversation(f, q);
   in->n = q->n_text;

@@ -42,6 +42,7 @@ done:
 static tri_status open_tokenizer(const char *given, tri_tokenizer **out) {
   static const tri_tokenizer_file none[TRI_TOKENIZER_FILES];
   char file[TRI_CKPT_PATH_BYTES + 32], folder[TRI_CKPT_PATH_BYTES], path[TRI_CKPT_PATH_BYTES];
+  char cure[TRI_TOKENIZER_CURE_BYTES];
 
   TRI_TRY(tri_hub_resolve(given, true, path));
   if (!tri_file_exists(path)) return tri_source_missing(path);
@@ -57,8 +58,8 @@ static tri_status open_tokenizer(const char *given, tri_tokenizer **out) {
   TRI_FAIL(
       TRI_EINPUT,
       "%s: this folder has no tokenizer.json, and is neither a checkpoint nor the output folder of a run.\n"
-      "  " TRI_TOKENIZER_CURE,
-      path);
+      "  %s",
+      path, tri_tokenizer_cure(path, cure));
 }
 
 /* Turns {"text": ...} into "[1,2]\n", in j->line. */

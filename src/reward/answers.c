@@ -26,6 +26,7 @@ struct tri_answers {
 tri_status tri_answers_open(const tri_answers_opt *o, tri_answers **out) {
   unsigned     needs = tri_reward_set_needs(o->set);
   tri_answers *x;
+  char         cure[TRI_TOKENIZER_CURE_BYTES];
   tri_status   st = TRI_OK;
 
   TRI_TRY(TRI_ALLOC(*out, 1));
@@ -34,8 +35,8 @@ tri_status tri_answers_open(const tri_answers_opt *o, tri_answers **out) {
   x->open = true;
   x->texts = needs & (TRI_REWARD_TEXT | TRI_REWARD_FIELDS_OF_LINE | TRI_REWARD_WHOLE);
   if (x->texts && !o->tokenizer)
-    TRI_FAIL_DONE(TRI_EINPUT,
-                  "rewards compare text, but the model has no tokenizer.json; " TRI_TOKENIZER_CURE);
+    TRI_FAIL_DONE(TRI_EINPUT, "rewards compare text, but %s has no tokenizer.json.\n  %s",
+                  o->model ? o->model : "the model", tri_tokenizer_cure(o->model, cure));
   TRI_TRY_DONE(TRI_ALLOC(x->place, o->n));
 done:
   if (st != TRI_OK) tri_answers_close(out);

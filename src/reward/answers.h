@@ -18,6 +18,7 @@ typedef struct tri_answers_opt {
   tri_reward_set           *set;
   const tri_tokenizer      *tokenizer; /* NULL if the model has none, which is TRI_EINPUT if a reward needs
                                         * texts */
+  const char               *model;     /* its folder, for that message, or NULL */
   const tri_example *const *example;   /* [n/group] the answered data lines */
   int                       n, group;  /* number of answers, and of answers to each example */
   const int32_t            *end;       /* [n_end] end tokens, not part of an answer's text */

@@ -228,6 +228,7 @@ tri_status tri_assume_lines(const tri_trainer *t, const tri_config_list *files, 
   limit             l = prompts ? longest_prompt(t) : longest_sequence(t);
   int64_t           n = train ? 1 : c->eval.max_prompts ? c->eval.max_prompts : EVAL_ASSUMED;
   int               missing = 0;
+  char              cure[TRI_TOKENIZER_CURE_BYTES];
 
   if (!prompts && c->data.max_length) lower(&l, c->data.max_length, "data.max_length");
   if (!train && c->data.eval_names.n) n *= c->data.eval_names.n; /* for each set */
@@ -238,7 +239,9 @@ tri_status tri_assume_lines(const tri_trainer *t, const tri_config_list *files, 
                  missing < files->n ? "the file does not exist"
                                     : "its lines are text, and the model's tokenizer.json is missing",
                  prompts ? "prompts" : "lines", (long long)l.n, l.from);
-  if (train && missing == files->n) tri_log_narrow(TRI_LOG_INFO, "  %s", TRI_TOKENIZER_CURE);
+  if (train && missing == files->n)
+    tri_log_narrow(TRI_LOG_INFO, "  %s",
+                   c->model.config ? "Give model.tokenizer." : tri_tokenizer_cure(c->model.path, cure));
   if (train && !c->train.steps)
     tri_log_narrow(
         TRI_LOG_INFO,

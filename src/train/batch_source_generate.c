@@ -67,6 +67,7 @@ static tri_status open_answers(tri_trainer *t, share *s, int group) {
   const tri_source     *source = t->learner[TRI_POLICY].source;
   const tri_answers_opt o = {.set = t->reward,
                              .tokenizer = tri_source_tokenizer(source),
+                             .model = tri_source_name(source),
                              .example = s->example,
                              .n = s->n * group,
                              .group = group,

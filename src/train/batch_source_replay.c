@@ -38,6 +38,7 @@ static tri_status reward_replay(tri_trainer *t, int64_t step, tri_rollout *r) {
   unjudged          u = {0};
   tri_answers_opt   o = {.set = t->reward,
                          .tokenizer = tri_source_tokenizer(source),
+                         .model = tri_source_name(source),
                          .n = r->n_seq,
                          .group = r->group,
                          .end = tri_source_eos(source)->id,

@@ -157,6 +157,7 @@ static tri_status add_answers(tri_trainer *t, const tri_rollout *r, tri_eval_sum
   const tri_source     *source = t->learner[TRI_POLICY].source;
   const tri_answers_opt o = {.set = t->reward,
                              .tokenizer = tri_source_tokenizer(source),
+                             .model = tri_source_name(source),
                              .end = tri_source_eos(source)->id,
                              .n_end = tri_source_eos(source)->n};
   int                  *vote = NULL, failed = tri_answers_failed(r, t->reward, tri_world_of(t)->rank == 0);

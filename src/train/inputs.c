@@ -85,6 +85,7 @@ static tri_status open_rewards(tri_trainer *t) {
 /* Sets the generation options that need the tokenizer and the end tokens. */
 static tri_status set_endings(tri_trainer *t) {
   const tri_eos *eos = tri_source_eos(t->learner[TRI_POLICY].source);
+  char           cure[TRI_TOKENIZER_CURE_BYTES];
 
   t->sampling.step.eos = t->sampling.eval.eos = eos->id;
   t->sampling.step.n_eos = t->sampling.eval.n_eos = eos->n;
@@ -92,7 +93,8 @@ static tri_status set_endings(tri_trainer *t) {
   if (t->plan.on_paper && !tri_source_tokenizer(t->learner[TRI_POLICY].source)) return TRI_OK;
   if (!tri_source_tokenizer(t->learner[TRI_POLICY].source))
     TRI_FAIL(TRI_ECONFIG, "rollout.stop needs a tokenizer, and the model brings no tokenizer.json.\n  %s",
-             t->cfg->model.config ? "give model.tokenizer" : TRI_TOKENIZER_CURE);
+             t->cfg->model.config ? "Give model.tokenizer."
+                                  : tri_tokenizer_cure(tri_source_name(t->learner[TRI_POLICY].source), cure));
   t->sampling.stop_rule = (tri_stop_rule){tri_source_tokenizer(t->learner[TRI_POLICY].source),
                                           t->cfg->rollout.stop.item, t->cfg->rollout.stop.n};
   t->sampling.step.stop = t->sampling.eval.stop = tri_answers_stop;
@@ -197,7 +199,8 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
                                            : "data.train",
       .beside = (const char *const *)beside->item,
       .n_beside = t->plan.evaluates ? 0 : beside->n, /* a command's flags name the fields of its own files */
-      .tokenizer_cure = c->model.config ? "give model.tokenizer" : NULL,
+      .model = c->model.config ? NULL : tri_source_name(t->learner[TRI_POLICY].source),
+      .tokenizer_cure = c->model.config ? "Give model.tokenizer." : NULL,
       .max_total_tokens = tri_data_is_prompts(kind) ? 0 : context,
       .max_total_name = "the model's max_position_embeddings",
       .max_line_bytes = c->data.max_line_bytes,

@@ -358,9 +358,9 @@ static void missing_files_are_named(void **state) {
   cli_sh("mkdir -p lacking && cp model/model.safetensors lacking");
   cli_fails(64, ONE LOAD "model.path=lacking", "lacking: ", "config.json");
   cli_tells("MANIFEST.json", "checkpoints/LATEST", "model.path", "model.config", "model.tokenizer");
-  cli_fails(64, ONE "tokenize lacking sft.jsonl", "lacking: ", "save_pretrained(FOLDER)");
+  cli_fails(64, ONE "tokenize lacking sft.jsonl", "lacking: ", "save_pretrained(\"lacking\")");
   cli_sh("cp model/config.json lacking");
-  cli_fails(64, ONE "generate lacking hi --max-new 4", "lacking", "save_pretrained(FOLDER)");
+  cli_fails(64, ONE "generate lacking hi --max-new 4", "lacking", "save_pretrained(\"lacking\")");
   cli_fails(64, ONE GRPO "rollout.replay=nope", "nope", "(rollout.replay)");
   cli_fails_in(64, ONE SFT "run.resume=nope", "find_resume", "run.resume");
   cli_fails_in(64, ONE "generate nope hi", "tri_source_missing", "nope: ");
@@ -738,6 +738,10 @@ static void broken_tokenizers_are_refused(void **state) {
   cli_sh("rm broken/tokenizer.json");
   cli_fails_in(64, ONE "tokenize broken text.jsonl", "open_tokenizer", "tokenizer.json");
   cli_fails_in(64, ONE "generate broken hi --max-new 4", "read_texts", "tokenizer.json");
+  cli_fails_in(64, ONE LOAD "model.path=broken run.output=bad", "need_tokenizer", "sft.jsonl:1: ");
+  cli_tells(" broken ", "AutoTokenizer.from_pretrained(\"broken\").save_pretrained(\"broken\")", "`tokens`");
+  cli_fails(64, ONE LOAD "model.path=broken run.output=bad --check", "sft.jsonl:1: ", " broken ");
+  cli_tells("AutoTokenizer.from_pretrained(\"broken\").save_pretrained(\"broken\")");
 }
 
 static void broken_configs_are_refused(void **state) {

@@ -183,6 +183,7 @@ tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind) {
                             tri_data_is_prompts(kind) ? 0 : tri_source_shape(f->source)->max_pos,
                         .max_total_name = "the model's max_position_embeddings",
                         .vocab = tri_source_shape(f->source)->V,
+                        .model = tri_source_name(f->source),
                         .end.completion = tri_source_text_end(f->source),
                         .end.text = -1,
                         .encode = f->encoder.tokenizer ? tri_encoder_run : NULL,
@@ -283,6 +284,7 @@ typedef struct share {
 static tri_status open_answers(tri_infer *f, tri_reward_set *set, int group, share *s) {
   const tri_answers_opt o = {.set = set,
                              .tokenizer = f->encoder.tokenizer,
+                             .model = tri_source_name(f->source),
                              .example = s->example,
                              .n = s->n * group,
                              .group = group,

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/visible.h"
 #include "comm/slurm.h"
+#include "io/tokenizer/tokenizer.h"
 #include "machine/machine.h"
 #include "device/device.h"
 
@@ -323,13 +324,13 @@ static unsigned wanted(const tri_interview *v) {
 
 /* Checks the data, without the model if that had an error. */
 static tri_status take_data(tri_interview *v, const char *text) {
+  char cure[TRI_TOKENIZER_CURE_BYTES];
+
   TRI_TRY(tri_examples_look(text, wanted(v), &v->lines));
   if (!v->source) return TRI_OK;
   if (v->lines.text && !tri_source_tokenizer(v->source))
-    TRI_FAIL(TRI_EINPUT,
-             "its lines are text, and %s has no tokenizer.json to read them with. Copy it there from "
-             "the source of the model",
-             v->answer[TRI_ASK_MODEL]);
+    TRI_FAIL(TRI_EINPUT, "its lines are text, and %s has no tokenizer.json to read them with.\n  %s",
+             v->answer[TRI_ASK_MODEL], tri_tokenizer_cure(v->answer[TRI_ASK_MODEL], cure));
   return check_form(v);
 }
 
