@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config_keys.h"
 #include "config_entry.h"
+#include "metric/metric_names.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -319,9 +320,16 @@ static tri_status check_eval_names(const tri_loader *l) {
 
 /* The metrics of an evaluation are known only after its rewards are open (evaluate.c). */
 static tri_status check_keep_best(const tri_loader *l) {
-  const char *metric = l->cfg->checkpoint.keep_best;
+  const char *metric = l->cfg->checkpoint.keep_best, *near;
+  char        meant[64];
 
   if (!metric || !strncmp(metric, "eval_", 5)) return TRI_OK;
+  snprintf(meant, sizeof meant, "eval_%s", metric);
+  near = tri_metric_nearest(meant);
+  if (near && !strncmp(near, "eval_", 5))
+    TRI_FAIL(TRI_ECONFIG,
+             "%s: checkpoint.keep_best: '%.200s' is no metric of evaluations. The nearest one is '%s'",
+             where_of(l, "checkpoint.keep_best"), metric, near);
   TRI_FAIL(TRI_ECONFIG, "%s: checkpoint.keep_best: '%.200s' is no metric of evaluations, such as %s",
            where_of(l, "checkpoint.keep_best"), metric,
            l->cfg->algo.row.needs & TRI_NEEDS_ANSWERS ? "eval_reward_mean" : "eval_loss");

@@ -155,6 +155,32 @@ static const char *find_beside(const char *full, const char *bare) {
   return NULL;
 }
 
+/* Returns the key of this bare name in the section most like the given one, as eval.steps for
+ * evaluation.steps, or NULL. */
+static const char *find_like(const char *full, const char *bare) {
+  enum { LEAST_BEGINNING = 3 };
+  const char *name[MOST_SECTIONS], *best;
+  char        section[TRI_KEY_NAME_BYTES], other[MOST_SECTIONS][TRI_KEY_NAME_BYTES];
+  int         row[MOST_SECTIONS], n = 0;
+
+  snprintf(section, sizeof section, "%.*s", (int)(bare > full ? bare - full - 1 : 0), full);
+  for (int i = 0; i < tri_n_keys && n < MOST_SECTIONS; i++) {
+    const char *dot = strchr(tri_keys[i].name, '.');
+    if (strcmp(dot + 1, bare) != 0) continue;
+    snprintf(other[n], sizeof other[n], "%.*s", (int)(dot - tri_keys[i].name), tri_keys[i].name);
+    name[n] = other[n];
+    row[n++] = i;
+  }
+  for (int i = 0; i < n; i++) {
+    size_t least = strlen(section) < strlen(name[i]) ? strlen(section) : strlen(name[i]);
+    if (least >= LEAST_BEGINNING && !strncmp(section, name[i], least)) return tri_keys[row[i]].name;
+  }
+  best = tri_nearest(section, name, n);
+  for (int i = 0; i < n; i++)
+    if (name[i] == best) return tri_keys[row[i]].name;
+  return NULL;
+}
+
 const char *tri_key_nearest(const char *full) {
   const char   *name[MOST_NAMES] = {0}, *dot = strrchr(full, '.'), *bare = dot ? dot + 1 : full, *best;
   int           n = 0;
@@ -162,6 +188,7 @@ const char *tri_key_nearest(const char *full) {
 
   TRI_ASSERT(tri_n_keys + tri_n_key_aliases <= MOST_NAMES);
   best = find_guess(full, bare);
+  if (!best) best = find_like(full, bare);
   if (best) return best;
   m = find_bare(bare);
   if (m.key < 0) m = find_alias(bare, NULL);

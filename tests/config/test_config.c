@@ -341,6 +341,10 @@ static void test_missing(void **state) {
   bad(GRPO, ARGS("eval.steps=2"), "check_eval_data() eval.steps=2 eval.steps 2 data.eval");
   bad(GRPO, ARGS("eval.steps=2", "data.eval=e.jsonl", "checkpoint.keep_best=reward_mean"),
       "check_keep_best() checkpoint.keep_best=reward_mean checkpoint.keep_best reward_mean eval_reward_mean");
+  bad(GRPO, ARGS("eval.steps=2", "data.eval=e.jsonl", "checkpoint.keep_best=pass_at_1"),
+      "check_keep_best() checkpoint.keep_best=pass_at_1 eval_pass_at_1 !eval_reward_mean");
+  bad(GRPO, ARGS("eval.steps=2", "data.eval=e.jsonl", "checkpoint.keep_best=accuracy_of_everything"),
+      "check_keep_best() checkpoint.keep_best eval_reward_mean");
   bad(GRPO, ARGS("eval.steps=2", "data.eval=e.jsonl", "data.eval_names=[a,b]"),
       "check_eval_names() data.eval_names=[a,b] data.eval_names 2 data.eval 1");
   bad(GRPO, ARGS("eval.steps=2", "data.eval=[e.jsonl,f.jsonl]", "data.eval_names=[a,b-c]"),

@@ -62,6 +62,10 @@ static void test_guesses(void **state) {
       {"grad_clip", "train.max_grad_norm"},
       {"checkpoint.steps", "checkpoint.save_steps"},
       {"eval.step", "eval.steps"},
+      {"evaluation.steps", "eval.steps"},
+      {"evl.temperature", "eval.temperature"},
+      {"training.steps", "train.steps"},
+      {"other.steps", "train.steps"},
       {"shard.stage", "shard.plan"},
       {"keep_checkpoints", "checkpoint.save_total_limit"},
   };
