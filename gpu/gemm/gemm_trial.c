@@ -3,7 +3,10 @@
  *
  * A bf16 result hides differences of f32 sums. So a product is made a second time with -y of the reference
  * added. This leaves the part of a sum below its upper bits. It also tries the addition used by models (o and
- * down add to the residual stream), because an algorithm may add it first or last. */
+ * down add to the residual stream), because an algorithm may add it first or last.
+ *
+ * Its timer differs from that of src/tools/timer, which times the linear_* calls of an open product. Here a
+ * product is still being opened, its algorithm is given, and weights come from memory instead of a cache. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gemm_impl.h"
 

@@ -2,14 +2,13 @@
  *
  * bench_gpu DEVICE [small] [WORD]    runs all cases, or those with WORD in their label
  * small                              uses tiny shapes, to try the program
- * It prints a line for each case, FIGURE|label|unit|number. The number is the median of five timed runs after
- * two warm-up runs, by the device's own events. A run has enough calls to fill a millisecond. Operations and
- * bytes are the least a computation needs. Causal attention counts half of all pairs, a backward pass counts
- * 5 products for the 2 of a forward pass, and each array is read or written once. */
+ * It prints a line for each case, FIGURE|label|unit|number. The number is the median of five timed runs, by
+ * the device's own events (src/tools/timer/timed.h). Operations and bytes are the least a computation needs.
+ * Causal attention counts half of all pairs, a backward pass counts 5 products for the 2 of a forward pass,
+ * and each array is read or written once. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench_case.h"
-#include "device/device.h"
-#include "device/kernels.h"
+#include "tools/timer/timed_product.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -17,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ARRAYS = 32, RUNS = 5, WARM_UP = 2, MOST_CALLS = 1000, PATTERN = 1 << 20 };
+enum { MOST_ARRAYS = 32, RUNS = 5, PATTERN = 1 << 20 };
 
 /* A device and the arrays of one case. */
 typedef struct bench {
@@ -25,7 +24,6 @@ typedef struct bench {
   const tri_kernels    *k;
   tri_device           *d;
   tri_stream           *s;
-  tri_event            *from, *to;
   void                 *array[MOST_ARRAYS];
   int                   n_arrays;
   bool                  small;
@@ -82,36 +80,40 @@ static int32_t *host_numbers(int64_t n) {
 
 /* ---- time ---- */
 
-static int ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
+static const tri_effort effort = {RUNS, RUNS, 0, INFINITY};
 
-/* Returns the milliseconds of `calls` calls of run. */
-static double once(bench *b, void (*run)(bench *, void *), void *ctx, int calls) {
-  double ms;
-
-  OK(b->ops->event_record(b->from, b->s));
-  for (int i = 0; i < calls; i++) run(b, ctx);
-  OK(b->ops->event_record(b->to, b->s));
-  OK(b->ops->stream_sync(b->s));
-  OK(b->ops->event_ms(b->from, b->to, &ms));
-  return ms;
-}
+static tri_timer timer_of(const bench *b) { return (tri_timer){b->d, b->s, NULL}; }
 
 /* Prints amount (in `unit`, 1e9 or 1e12 per second) over the median time of one call. */
-static void figure(bench *b, void (*run)(bench *, void *), void *ctx, double amount, const char *unit) {
+static void print_figure(const bench *b, const tri_timing *t, double amount, const char *unit) {
   const double scale = unit[0] == 'T' ? 1e12 : 1e9;
-  double       ms[RUNS], first = 0;
-  int          calls;
 
-  for (int i = 0; i < WARM_UP; i++) first = once(b, run, ctx, 1);
-  calls = b->small || first >= 1 ? 1 : (int)(1 / (first > 1e-3 ? first : 1e-3)) + 1;
-  if (calls > MOST_CALLS) calls = MOST_CALLS;
-  for (int i = 0; i < RUNS; i++) ms[i] = once(b, run, ctx, calls) / calls;
-  qsort(ms, RUNS, sizeof *ms, ascending);
-  printf("FIGURE|%s|%s|%.4g\n", b->label, unit, amount / (ms[RUNS / 2] * 1e-3) / scale);
+  printf("FIGURE|%s|%s|%.4g\n", b->label, unit, amount / t->median_s / scale);
   fflush(stdout);
+}
+
+/* A case, its kernel and operands. */
+typedef struct kernel_case {
+  bench *b;
+  void (*run)(bench *, void *);
+  void *ctx;
+} kernel_case;
+
+static tri_status run_case(void *ctx, tri_stream *s) {
+  const kernel_case *c = ctx;
+
+  (void)s;
+  c->run(c->b, c->ctx);
+  return TRI_OK;
+}
+
+static void figure(bench *b, void (*run)(bench *, void *), void *ctx, double amount, const char *unit) {
+  const tri_timer timer = timer_of(b);
+  kernel_case     c = {b, run, ctx};
+  tri_timing      took;
+
+  OK(tri_timed(&timer, run_case, &c, &effort, &took));
+  print_figure(b, &took, amount, unit);
 }
 
 /* Sets the label and returns whether this case was requested. */
@@ -321,60 +323,35 @@ static void bench_layers(bench *b, int64_t N, int64_t C, int64_t F) {
 
 /* ---- products ---- */
 
-typedef struct product {
-  tri_linear *l;
-  void       *fwd, *bwd; /* packed, or the weights themselves */
-  tri_tensor  x, y, dw;
-} product;
-
-static void product_fwd(bench *b, void *ctx) {
-  product *p = ctx;
-  OK(b->k->linear_fwd(b->s, p->l, p->fwd, &p->y, &p->x, NULL, NULL));
-}
-static void product_bwd_x(bench *b, void *ctx) {
-  product *p = ctx;
-  OK(b->k->linear_bwd_x(b->s, p->l, p->bwd, &p->x, &p->y, false));
-}
-static void product_bwd_w(bench *b, void *ctx) {
-  product *p = ctx;
-  OK(b->k->linear_bwd_w(b->s, p->l, &p->dw, &p->y, &p->x, false));
-}
-
 /* Measures y [M,n_out] = x [M,n_in] W^T for some M, and both gradients for the largest M. */
 static void bench_product(bench *b, int64_t n_out, int64_t n_in) {
-  static const int64_t  rows[] = {16, 64, 256, 4096};
+  static const struct {
+    int64_t          rows;
+    tri_product_call call;
+    const char      *name;
+  } of[] = {{16, TRI_PRODUCT_FWD, ""},
+            {64, TRI_PRODUCT_FWD, ""},
+            {256, TRI_PRODUCT_FWD, ""},
+            {4096, TRI_PRODUCT_FWD, ""},
+            {4096, TRI_PRODUCT_BWD_X, ", gradient of x"},
+            {4096, TRI_PRODUCT_BWD_W, ", gradient of W"}};
   const tri_linear_spec spec = {n_out, n_in, TRI_BF16, true, false};
-  tri_linear_bytes      bytes;
-  product               p;
-  tri_tensor            w = array(b, TRI_BF16, n_out, n_in);
-  void                 *packed[2];
+  const int64_t         part = b->small ? 16 : 1;
+  const tri_timer       timer = timer_of(b);
+  tri_timed_product     p;
+  tri_timing            took;
 
-  OK(b->k->linear_open(b->d, &spec, &p.l));
-  OK(b->k->linear_size(p.l, &bytes));
-  packed[0] = bytes.fwd ? workspace(b, bytes.fwd) : NULL;
-  packed[1] = bytes.bwd ? workspace(b, bytes.bwd) : NULL;
-  p.fwd = packed[0] ? packed[0] : w.data;
-  p.bwd = packed[1] ? packed[1] : w.data;
-  OK(b->k->linear_bind(p.l, workspace(b, bytes.workspace), bytes.workspace));
-  OK(b->k->linear_pack(b->s, p.l, packed[0], packed[1], &w, 0, 1));
-  p.dw = array(b, TRI_F32, n_out, n_in);
-  for (int i = 0; i < 4; i++) {
-    const int64_t M = b->small ? rows[i] / 16 : rows[i];
-    const double  flop = 2.0 * (double)(M * n_out * n_in);
-    const int     keep = b->n_arrays;
-    p.x = array(b, TRI_BF16, M, n_in), p.y = array(b, TRI_BF16, M, n_out);
-    if (begin(b, "product [%lld,%lld], %lld rows", (long long)n_out, (long long)n_in, (long long)M))
-      figure(b, product_fwd, &p, flop, "TFLOP/s");
-    if (i == 3 && begin(b, "product [%lld,%lld], %lld rows, gradient of x", (long long)n_out, (long long)n_in,
-                        (long long)M))
-      figure(b, product_bwd_x, &p, flop, "TFLOP/s");
-    if (i == 3 && begin(b, "product [%lld,%lld], %lld rows, gradient of W", (long long)n_out, (long long)n_in,
-                        (long long)M))
-      figure(b, product_bwd_w, &p, flop, "TFLOP/s");
-    OK(b->ops->stream_sync(b->s));
-    while (b->n_arrays > keep) b->ops->free(b->d, TRI_MEM_DEVICE, &b->array[--b->n_arrays]);
+  OK(tri_timed_product_open(b->d, &spec, 4096 / part, &p));
+  OK(tri_timed_product_start(&p, workspace(b, p.memory_bytes), b->s));
+  for (int i = 0; i < (int)(sizeof of / sizeof *of); i++) {
+    const int64_t M = of[i].rows / part;
+    if (!begin(b, "product [%lld,%lld], %lld rows%s", (long long)n_out, (long long)n_in, (long long)M,
+               of[i].name))
+      continue;
+    OK(tri_timed_product_time(&p, of[i].call, M, &timer, &effort, &took));
+    print_figure(b, &took, tri_timed_product_flops(M, n_out, n_in), "TFLOP/s");
   }
-  OK(b->k->linear_close(&p.l));
+  tri_timed_product_close(&p);
   give_back(b);
 }
 
@@ -421,11 +398,7 @@ int main(int argc, char **argv) {
   OK(tri_device_open(argv[1], 0, 2, &b.d));
   b.k = b.ops->kernels;
   OK(b.ops->stream_open(b.d, "bench", &b.s));
-  OK(b.ops->event_open(b.d, &b.from));
-  OK(b.ops->event_open(b.d, &b.to));
   run_all(&b);
-  b.ops->event_close(&b.from);
-  b.ops->event_close(&b.to);
   b.ops->stream_close(&b.s);
   tri_device_close(&b.d);
   free(b.noise);

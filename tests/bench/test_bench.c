@@ -1,5 +1,5 @@
-/* test_bench.c - tests the shares computed from a bench's figures, the number of repetitions and the screen.
- * Judge: numbers worked by hand. */
+/* test_bench.c - tests the shares computed from a bench's figures, and the screen. Judge: numbers worked by
+ * hand. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <setjmp.h>
@@ -11,58 +11,7 @@
 #include <cmocka.h>
 
 #include "tools/bench/bench_report.h"
-#include "tools/bench/series.h"
-#include "tools/bench/timed.h"
 #include "refusal_case.h"
-
-static void the_first_time_does_not_count(void **state) {
-  tri_series s = {.effort = {3, 4, 10, 100}};
-
-  (void)state;
-  assert_true(tri_series_median(&s) == 0);
-  tri_series_put(&s, 0, 50);
-  assert_int_equal(s.n, 0);
-  tri_series_put(&s, 50, 53);
-  tri_series_put(&s, 53, 54);
-  assert_true(tri_series_median(&s) == 2); /* 3 and 1 */
-  assert_false(tri_series_enough(&s));     /* two of three */
-  tri_series_put(&s, 54, 58);
-  assert_true(tri_series_median(&s) == 3);
-  assert_false(tri_series_enough(&s)); /* in 8 of 10 seconds */
-  tri_series_put(&s, 58, 61);
-  assert_true(tri_series_enough(&s));
-}
-
-static void what_takes_too_long_is_timed_less_often(void **state) {
-  tri_series s = {.effort = {5, 9, 1, 20}}, short_one = s;
-
-  (void)state;
-  tri_series_put(&s, 0, 30);
-  assert_false(tri_series_enough(&s)); /* at least once */
-  tri_series_put(&s, 30, 45);
-  assert_false(tri_series_enough(&s));
-  tri_series_put(&s, 45, 60);
-  assert_true(tri_series_enough(&s));
-  assert_int_equal(s.n, 2);
-  for (int i = 0; i < 10; i++) {
-    assert_false(tri_series_enough(&short_one));
-    tri_series_put(&short_one, i * 0.01, i * 0.01 + 0.01);
-  }
-  assert_true(tri_series_enough(&short_one)); /* nine runs count */
-  tri_series_put(&short_one, 1, 2);
-  assert_int_equal(short_one.n, 9);
-}
-
-static void parts_of_a_block_are_aligned(void **state) {
-  tri_carve length = {0}, at = {(char *)0x1000, 0};
-
-  (void)state;
-  assert_null(tri_carve_next(&length, 1));
-  assert_int_equal(length.used, 256);
-  assert_ptr_equal(tri_carve_next(&at, 257), (void *)0x1000);
-  assert_ptr_equal(tri_carve_next(&at, 256), (void *)0x1200);
-  assert_int_equal(at.used, 768);
-}
 
 static void pairs_of_a_window(void **state) {
   (void)state;
@@ -218,15 +167,10 @@ static void json_has_the_load(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(the_first_time_does_not_count),
-                                     cmocka_unit_test(what_takes_too_long_is_timed_less_often),
-                                     cmocka_unit_test(parts_of_a_block_are_aligned),
-                                     cmocka_unit_test(pairs_of_a_window),
-                                     cmocka_unit_test(the_case_without_a_deck),
-                                     cmocka_unit_test(floors_and_rates),
-                                     cmocka_unit_test(more_than_a_quarter_of_the_cores_is_told),
-                                     cmocka_unit_test(json_has_the_load),
-                                     cmocka_unit_test(a_screen_says_what_there_is)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(pairs_of_a_window), cmocka_unit_test(the_case_without_a_deck),
+      cmocka_unit_test(floors_and_rates),  cmocka_unit_test(more_than_a_quarter_of_the_cores_is_told),
+      cmocka_unit_test(json_has_the_load), cmocka_unit_test(a_screen_says_what_there_is)};
 
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

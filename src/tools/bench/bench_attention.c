@@ -3,7 +3,7 @@
 #include "bench_attention.h"
 
 #include "base/host_memory.h"
-#include "timed.h"
+#include "tools/timer/timed.h"
 
 /* Tensors of the kernels: N tokens in sequences of one length. */
 typedef struct operands {
@@ -80,14 +80,16 @@ double tri_attention_pass_s(const tri_attention_times t[TRI_KINDS]) {
 
 tri_status tri_attention_time(tri_session *se, const tri_bench_case *c, const tri_model *model,
                               void *workspace, const tri_effort *e, tri_attention_times out[TRI_KINDS]) {
-  tri_carve at = {workspace, 0};
-  operands  a = {.k = se->device->ops->kernels};
+  tri_carve  at = {workspace, 0};
+  operands   a = {.k = se->device->ops->kernels};
+  tri_timer  timer = tri_timer_of(se);
+  tri_timing fwd, bwd;
 
   for (int k = 0; k < TRI_KINDS; k++) out[k] = (tri_attention_times){0};
   for (int l = 0; l < c->shape.L; l++) out[tri_kind_of(&c->shape, l)].layers++;
   lay_out(se->device, c, &at, &a);
-  TRI_TRY(tri_noise_put(se, a.qkv.data, c->dtype, tri_tensor_count(&a.qkv)));
-  TRI_TRY(tri_noise_put(se, a.dout.data, c->dtype, tri_tensor_count(&a.dout)));
+  TRI_TRY(tri_noise_put(se->stream, a.qkv.data, c->dtype, tri_tensor_count(&a.qkv)));
+  TRI_TRY(tri_noise_put(se->stream, a.dout.data, c->dtype, tri_tensor_count(&a.dout)));
   TRI_TRY(put_bounds(se, &c->size, &a.cu));
   for (int k = 0; k < TRI_KINDS; k++) {
     if (!out[k].layers) continue;
@@ -96,8 +98,10 @@ tri_status tri_attention_time(tri_session *se, const tri_bench_case *c, const tr
     out[k].window = a.rule.window;
     out[k].flops = 4.0 * c->shape.H * c->shape.D * (double)c->size.sequences *
                    tri_attention_pairs(c->size.length, a.rule.window);
-    TRI_TRY(tri_timed(se, forward, &a, e, &out[k].forward_s));
-    TRI_TRY(tri_timed(se, backward, &a, e, &out[k].backward_s));
+    TRI_TRY(tri_timed(&timer, forward, &a, e, &fwd));
+    TRI_TRY(tri_timed(&timer, backward, &a, e, &bwd));
+    out[k].forward_s = fwd.median_s;
+    out[k].backward_s = bwd.median_s;
   }
   return TRI_OK;
 }

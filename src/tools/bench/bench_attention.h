@@ -5,7 +5,7 @@
 
 #include "bench_setup.h"
 #include "comm/session.h"
-#include "series.h"
+#include "tools/timer/series.h"
 
 /* Times of the layers of one kind. */
 typedef struct tri_attention_times {

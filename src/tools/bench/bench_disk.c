@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/host_memory.h"
 #include "tools/doctor/exam/exam_folder.h"
-#include "timed.h"
+#include "tools/timer/timed.h"
 #include "bench_trial.h"
 
 #include <errno.h>

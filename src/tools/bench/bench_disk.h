@@ -5,7 +5,7 @@
 #define TRI_BENCH_DISK_H
 
 #include "comm/session.h"
-#include "series.h"
+#include "tools/timer/series.h"
 #include "state/params.h"
 
 enum { TRI_DISK_WHY_BYTES = 256 };

@@ -8,7 +8,7 @@
 #include "base/live.h"
 #include "read.h"
 #include "bench_report.h"
-#include "timed.h"
+#include "tools/timer/timed.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ static tri_status open_all(tri_session *se, bench *b, tri_product_times *product
   b->se = se;
   TRI_TRY(tri_passes_open(se, &b->c, b->c.shape.L, what, &b->passes));
   TRI_TRY(tri_products_open(se, &b->c, &b->products, product));
-  longest = tri_bench_prompt(&b->c.size) + TRI_SERIES_MOST;
+  longest = tri_bench_prompt(&b->c.size) + TRI_BENCH_MOST;
   b->read_workspace = tri_read_buffers(se, tri_bench_decode_bytes(&b->c, b->c.size.prompts, longest));
   bytes =
       larger(larger(b->products.workspace, tri_attention_workspace(se->device, &b->c)), b->read_workspace);
@@ -113,7 +113,7 @@ static tri_status choose_prompts(tri_session *se, tri_bench_case *c) {
 /* Repeats at least five times, in this share of the whole time. It repeats less if that would take three
  * times as long. */
 static tri_effort effort(const bench *b, double share) {
-  return (tri_effort){5, TRI_SERIES_MOST, share * b->seconds, 3 * share * b->seconds};
+  return (tri_effort){5, TRI_BENCH_MOST, share * b->seconds, 3 * share * b->seconds};
 }
 
 static void say_who(const tri_session *se, tri_bench_who *w) {

@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench_setup.h"
 
-#include "series.h"
+#include "tools/timer/series.h"
 
 #include <string.h>
 
@@ -46,7 +46,7 @@ static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 enum { LEAST_STEPS = 8 }; /* chosen: five timed steps, the first, and those that a sampler needs to end */
 
 int64_t tri_bench_steps(const tri_bench_size *z) {
-  int64_t n = z->answer_tokens < TRI_SERIES_MOST ? z->answer_tokens : TRI_SERIES_MOST;
+  int64_t n = z->answer_tokens < TRI_BENCH_MOST ? z->answer_tokens : TRI_BENCH_MOST;
 
   return most(n, LEAST_STEPS);
 }

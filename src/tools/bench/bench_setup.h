@@ -8,6 +8,8 @@
 #include "model/model.h"
 #include "state/optim.h"
 
+enum { TRI_BENCH_MOST = 64 }; /* repetitions of a measurement, and timed decode steps. Chosen */
+
 /* Sizes of the passes. */
 typedef struct tri_bench_size {
   int64_t sequences, length, rows; /* training pass: sequences, tokens and learned tokens of each */

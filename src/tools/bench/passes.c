@@ -3,7 +3,7 @@
 #include "passes.h"
 
 #include "base/host_memory.h"
-#include "timed.h"
+#include "tools/timer/timed.h"
 
 #include <math.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "bench_setup.h"
 #include "comm/session.h"
 #include "generate/sampler.h"
-#include "series.h"
+#include "tools/timer/series.h"
 
 /* Purposes of the model. */
 enum { TRI_PASS_LEARN = 1, TRI_PASS_GENERATE = 2 };

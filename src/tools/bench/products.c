@@ -2,8 +2,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "products.h"
 
-#include "timed.h"
-
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 enum { LEAST_ROWS = 16 }; /* per chunk of logits, as in head_tokens.c */
@@ -28,103 +26,45 @@ static void list(const tri_session *se, const tri_bench_case *c, tri_product_tim
       (tri_product_times){"head", s->V, C, (K + chunks - 1) / chunks, (double)chunks, 0, 0, 0, 0};
 }
 
-/* Operands of one product. */
-typedef struct operands {
-  const tri_kernels *k;
-  tri_linear        *l;
-  const void        *fwd, *bwd; /* packed, or W itself */
-  bool               joins;     /* y is the f32 residual stream, and the product is added to it */
-  tri_tensor         w, x, y, dy, dx, dw;
-} operands;
-
-/* Lays out the operands in the block of *at. Without a block, only counts their bytes. */
-static void lay_out(const tri_products *p, int i, const tri_product_times *t, tri_carve *at, operands *o,
-                    void **work) {
-  const tri_linear_bytes *b = &p->bytes[i];
-  size_t                  A = tri_dtype_bytes(p->dtype), weights = (size_t)(t->n_out * t->n_in);
-  tri_dtype               y = i == TRI_SLOT_QKV || i == TRI_SLOT_GATE_UP ? p->dtype : TRI_F32;
-
-  *o = (operands){
-      .k = p->se->device->ops->kernels, .l = p->linear[i], .joins = i == TRI_SLOT_O || i == TRI_SLOT_DOWN};
-  o->w = tri_view2(tri_carve_next(at, weights * A), p->dtype, t->n_out, t->n_in);
-  o->fwd = tri_carve_next(at, b->fwd);
-  o->bwd = tri_carve_next(at, b->bwd);
-  if (!b->fwd) o->fwd = o->w.data;
-  if (!b->bwd) o->bwd = o->w.data;
-  o->x = tri_view2(tri_carve_next(at, (size_t)(t->rows * t->n_in) * A), p->dtype, t->rows, t->n_in);
-  o->y = tri_view2(tri_carve_next(at, (size_t)(t->rows * t->n_out) * 4), y, t->rows, t->n_out);
-  o->dy = tri_view2(tri_carve_next(at, (size_t)(t->rows * t->n_out) * A), p->dtype, t->rows, t->n_out);
-  o->dx = tri_view2(tri_carve_next(at, (size_t)(t->rows * t->n_in) * A), p->dtype, t->rows, t->n_in);
-  o->dw = tri_view2(tri_carve_next(at, weights * 4), TRI_F32, t->n_out, t->n_in);
-  *work = tri_carve_next(at, b->workspace);
-}
-
 tri_status tri_products_open(tri_session *se, const tri_bench_case *c, tri_products *p,
                              tri_product_times *out) {
-  const tri_kernels *k = se->device->ops->kernels;
-
-  *p = (tri_products){.se = se,
-                      .dtype = c->dtype,
-                      .learns = !c->lora.rank,
-                      .n = c->head == TRI_HEAD_TOKENS ? TRI_SLOT_PRODUCTS : TRI_SLOT_HEAD};
+  *p = (tri_products){
+      .se = se, .learns = !c->lora.rank, .n = c->head == TRI_HEAD_TOKENS ? TRI_SLOT_PRODUCTS : TRI_SLOT_HEAD};
   list(se, c, out);
   for (int i = 0; i < p->n; i++) {
     tri_linear_spec spec = {out[i].n_out, out[i].n_in, c->dtype, true, c->any_order};
-    tri_carve       at = {0};
-    operands        o;
-    void           *work;
-    TRI_TRY(k->linear_open(se->device, &spec, &p->linear[i]));
-    TRI_TRY(k->linear_size(p->linear[i], &p->bytes[i]));
-    lay_out(p, i, &out[i], &at, &o, &work);
-    if (at.used > p->workspace) p->workspace = at.used;
+    TRI_TRY(tri_timed_product_open(se->device, &spec, out[i].rows, &p->product[i]));
+    if (p->product[i].memory_bytes > p->workspace) p->workspace = p->product[i].memory_bytes;
   }
   return TRI_OK;
 }
 
 void tri_products_close(tri_products *p) {
-  for (int i = 0; i < TRI_SLOT_PRODUCTS; i++)
-    if (p->linear[i] && p->se->device->ops->kernels->linear_close(&p->linear[i]) != TRI_OK) tri_error_clear();
+  for (int i = 0; i < TRI_SLOT_PRODUCTS; i++) tri_timed_product_close(&p->product[i]);
 }
 
-static tri_status forward(void *ctx, tri_stream *s) {
-  operands *o = ctx;
+/* Returns the forward call of a model's product. o and down add to the f32 residual stream, and logits are
+ * f32. */
+static tri_product_call forward_of(int slot) {
+  bool adds = slot == TRI_SLOT_O || slot == TRI_SLOT_DOWN;
 
-  return o->k->linear_fwd(s, o->l, o->fwd, &o->y, &o->x, NULL, o->joins ? &o->y : NULL);
-}
-
-static tri_status grad_x(void *ctx, tri_stream *s) {
-  operands *o = ctx;
-
-  return o->k->linear_bwd_x(s, o->l, o->bwd, &o->dx, &o->dy, false);
-}
-
-static tri_status grad_w(void *ctx, tri_stream *s) {
-  operands *o = ctx;
-
-  return o->k->linear_bwd_w(s, o->l, &o->dw, &o->dy, &o->x, false);
-}
-
-static tri_status fill(tri_products *p, operands *o, const tri_linear_bytes *b, void *fwd, void *bwd) {
-  const tri_tensor *noisy[] = {&o->w, &o->x, &o->dy};
-
-  for (int i = 0; i < 3; i++)
-    TRI_TRY(tri_noise_put(p->se, noisy[i]->data, noisy[i]->dtype, tri_tensor_count(noisy[i])));
-  if (!b->fwd && !b->bwd) return TRI_OK;
-  return o->k->linear_pack(p->se->stream, o->l, b->fwd ? fwd : NULL, b->bwd ? bwd : NULL, &o->w, 0, 1);
+  return adds ? TRI_PRODUCT_FWD_ADD : slot == TRI_SLOT_HEAD ? TRI_PRODUCT_FWD_F32 : TRI_PRODUCT_FWD;
 }
 
 static tri_status time_one(tri_products *p, int i, void *workspace, const tri_effort *e,
                            tri_product_times *t) {
-  tri_carve at = {workspace, 0};
-  operands  o;
-  void     *work;
+  tri_timed_product *one = &p->product[i];
+  tri_timer          timer = tri_timer_of(p->se);
+  tri_timing         fwd, bwd_x, bwd_w = {0};
 
-  lay_out(p, i, t, &at, &o, &work);
-  TRI_TRY(o.k->linear_bind(o.l, work, p->bytes[i].workspace));
-  TRI_TRY(fill(p, &o, &p->bytes[i], (void *)o.fwd, (void *)o.bwd));
-  TRI_TRY(tri_timed(p->se, forward, &o, e, &t->forward_s));
-  TRI_TRY(tri_timed(p->se, grad_x, &o, e, &t->grad_x_s));
-  return p->learns ? tri_timed(p->se, grad_w, &o, e, &t->grad_w_s) : TRI_OK;
+  TRI_TRY(tri_timed_product_start(one, workspace, p->se->stream));
+  TRI_TRY(tri_timed_product_time(one, forward_of(i), t->rows, &timer, e, &fwd));
+  TRI_TRY(tri_timed_product_time(one, TRI_PRODUCT_BWD_X, t->rows, &timer, e, &bwd_x));
+  if (p->learns) TRI_TRY(tri_timed_product_time(one, TRI_PRODUCT_BWD_W, t->rows, &timer, e, &bwd_w));
+  t->forward_s = fwd.median_s;
+  t->grad_x_s = bwd_x.median_s;
+  t->grad_w_s = bwd_w.median_s;
+  return TRI_OK;
 }
 
 tri_status tri_products_time(tri_products *p, void *workspace, const tri_effort *e, tri_product_times *out) {
@@ -133,7 +73,7 @@ tri_status tri_products_time(tri_products *p, void *workspace, const tri_effort 
 }
 
 double tri_product_flops(const tri_product_times *t) {
-  return 2 * (double)t->rows * (double)t->n_out * (double)t->n_in;
+  return tri_timed_product_flops(t->rows, t->n_out, t->n_in);
 }
 
 double tri_products_forward_s(const tri_product_times *t, int n) {

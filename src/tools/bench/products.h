@@ -5,7 +5,7 @@
 
 #include "bench_setup.h"
 #include "comm/session.h"
-#include "series.h"
+#include "tools/timer/timed_product.h"
 
 typedef struct tri_product_times {
   const char *name;
@@ -17,13 +17,11 @@ typedef struct tri_product_times {
 } tri_product_times;
 
 typedef struct tri_products {
-  tri_session     *se; /* borrowed */
-  tri_dtype        dtype;
-  bool             learns; /* W learns */
-  tri_linear      *linear[TRI_SLOT_PRODUCTS];
-  tri_linear_bytes bytes[TRI_SLOT_PRODUCTS];
-  int              n;
-  size_t           workspace; /* bytes of device memory for timing */
+  tri_session      *se;     /* borrowed */
+  bool              learns; /* W learns */
+  tri_timed_product product[TRI_SLOT_PRODUCTS];
+  int               n;
+  size_t            workspace; /* bytes of device memory for timing */
 } tri_products;
 
 /* Not collective. Sets p->n of out [TRI_SLOT_PRODUCTS], without times. A scalar head is not among them. */

@@ -5,7 +5,7 @@
 #include "base/host_memory.h"
 #include "tools/doctor/exam/speed.h"
 #include "tools/doctor/gather/gather.h"
-#include "series.h"
+#include "tools/timer/series.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 #include "read.h"
 
 #include "device/kernels.h"
-#include "timed.h"
+#include "tools/timer/timed.h"
 
 /* Bytes of a machine's ranks, or of a GPU. Chosen: ALL_BYTES exceeds the caches of GPUs and of most machines.
  * MOST_BYTES is twice the largest caches. */
@@ -21,7 +21,7 @@ size_t tri_read_buffers(const tri_session *se, double bytes) {
 }
 
 tri_status tri_read_fill(tri_session *se, void *workspace, size_t bytes) {
-  return tri_noise_put(se, (char *)workspace + OWN, TRI_F32, (int64_t)((bytes - OWN) / 4));
+  return tri_noise_put(se->stream, (char *)workspace + OWN, TRI_F32, (int64_t)((bytes - OWN) / 4));
 }
 
 typedef struct reader {
@@ -53,12 +53,13 @@ static tri_status read_host(void *ctx, tri_stream *s) {
 
 tri_status tri_read_time(tri_session *se, void *workspace, size_t bytes, const tri_effort *e,
                          double *bytes_per_s) {
-  int64_t n = (int64_t)((bytes - OWN) / 4);
-  reader  r = {se->device, tri_view1((char *)workspace + OWN, TRI_F32, n), workspace};
-  double  s;
+  int64_t    n = (int64_t)((bytes - OWN) / 4);
+  reader     r = {se->device, tri_view1((char *)workspace + OWN, TRI_F32, n), workspace};
+  tri_timer  timer = tri_timer_of(se);
+  tri_timing s;
 
   TRI_TRY(se->device->ops->fill(se->stream, r.sum, 0, sizeof *r.sum));
-  TRI_TRY(tri_timed(se, tri_device_is_gpu(se->device) ? read_device : read_host, &r, e, &s));
-  *bytes_per_s = (double)(n * 4) / s;
+  TRI_TRY(tri_timed(&timer, tri_device_is_gpu(se->device) ? read_device : read_host, &r, e, &s));
+  *bytes_per_s = (double)(n * 4) / s.median_s;
   return TRI_OK;
 }

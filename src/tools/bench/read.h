@@ -4,7 +4,7 @@
 #define TRI_BENCH_READ_H
 
 #include "comm/session.h"
-#include "series.h"
+#include "tools/timer/series.h"
 
 /* Pure. Returns the bytes that a rank reads repeatedly to time a step with `bytes` to read. They are as many
  * as in the step, because caches hold a part of a small number. They are no fewer than most caches hold, and

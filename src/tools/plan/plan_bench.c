@@ -7,7 +7,7 @@
 
 /* Chosen. Each pass runs once untimed, then at least once timed. Short passes vary most, so they repeat while
  * all together take less than part_s. The same holds for decode steps. */
-static const tri_effort of_passes = {1, 9, 0.2, 0.2}, of_steps = {1, TRI_SERIES_MOST, 0.2, 0.2};
+static const tri_effort of_passes = {1, 9, 0.2, 0.2}, of_steps = {1, TRI_BENCH_MOST, 0.2, 0.2};
 /* Chosen. A plan should not take more memory. */
 static const int64_t most_bytes = (int64_t)1 << 30;
 

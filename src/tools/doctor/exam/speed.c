@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/host_memory.h"
 #include "comm/comm.h"
-#include "device/kernels.h"
+#include "tools/timer/timed_product.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -206,77 +206,35 @@ done:
 
 /* ---- products and memory ---- */
 
-typedef struct product {
-  tri_linear *l;
-  void       *w, *own, *work, *x, *y; /* own: w in the back end's layout */
-  const void *packed;                 /* own, or w if there is no own layout */
-  int64_t     side;
-  tri_dtype   dtype;
-} product;
+/* Times one run, and more for least_s if the product is large enough. The best counts. Each rank times its
+ * own product, because others may need another size. */
+static tri_status time_open(tri_session *se, tri_timed_product *p, double *best) {
+  const tri_timer  t = {se->device, se->stream, NULL};
+  const tri_effort quick = {1, 1, 0, 0}, longer = {1, TRI_SERIES_MOST, least_s, least_s};
+  tri_timing       took;
 
-static tri_status take(tri_device *d, size_t bytes, void **out) {
-  return d->ops->alloc(d, TRI_MEM_DEVICE, bytes ? bytes : 256, out);
-}
-
-static tri_status product_open(tri_session *se, tri_dtype dtype, int64_t side, product *p) {
-  tri_device           *d = se->device;
-  const tri_kernels    *k = d->ops->kernels;
-  const tri_linear_spec spec = {side, side, dtype, false, false};
-  tri_linear_bytes      bytes;
-  size_t                matrix = (size_t)(side * side) * 4;
-
-  *p = (product){.side = side, .dtype = dtype};
-  TRI_TRY(k->linear_open(d, &spec, &p->l));
-  TRI_TRY(k->linear_size(p->l, &bytes));
-  TRI_TRY(take(d, matrix, &p->w));
-  TRI_TRY(take(d, matrix, &p->x));
-  TRI_TRY(take(d, matrix, &p->y));
-  TRI_TRY(take(d, bytes.fwd, &p->own));
-  p->packed = bytes.fwd ? p->own : p->w;
-  TRI_TRY(take(d, bytes.workspace, &p->work));
-  TRI_TRY(k->linear_bind(p->l, p->work, bytes.workspace));
-  TRI_TRY(d->ops->fill(se->stream, p->w, 0x3c, matrix)); /* 0.0115 in bf16 and in f32 */
-  TRI_TRY(d->ops->fill(se->stream, p->x, 0x3c, matrix));
-  tri_tensor w = tri_view2(p->w, dtype, side, side);
-  return bytes.fwd ? k->linear_pack(se->stream, p->l, p->own, NULL, &w, 0, 1) : TRI_OK;
-}
-
-static void product_close(tri_session *se, product *p) {
-  tri_device *d = se->device;
-  void      **held[] = {&p->w, &p->x, &p->y, &p->own, &p->work};
-
-  if (p->l && d->ops->kernels->linear_close(&p->l) != TRI_OK) tri_error_clear();
-  for (int i = 0; i < 5; i++)
-    if (*held[i]) d->ops->free(d, TRI_MEM_DEVICE, held[i]);
-}
-
-/* Runs at least twice and at_least_s. *best: seconds of the fastest run except the first. */
-static tri_status product_time(tri_session *se, const product *p, double at_least_s, double *best) {
-  const tri_kernels *k = se->device->ops->kernels;
-  tri_tensor x = tri_view2(p->x, p->dtype, p->side, p->side), y = tri_view2(p->y, p->dtype, p->side, p->side);
-  double     began_s = tri_now_s();
-
-  *best = 0;
-  for (int i = 0; i < 2 || tri_now_s() - began_s < at_least_s; i++) {
-    double from_s = tri_now_s();
-    TRI_TRY(k->linear_fwd(se->stream, p->l, p->packed, &y, &x, NULL, NULL));
-    TRI_TRY(se->device->ops->stream_sync(se->stream));
-    double s = tri_now_s() - from_s;
-    if (i == 1 || (i > 1 && s < *best)) *best = s;
-  }
+  TRI_TRY(tri_timed_product_time(p, TRI_PRODUCT_FWD, p->rows, &t, &quick, &took));
+  if (took.best_s >= product_s || p->rows == LAST_SIDE)
+    TRI_TRY(tri_timed_product_time(p, TRI_PRODUCT_FWD, p->rows, &t, &longer, &took));
+  *best = took.best_s;
   return TRI_OK;
 }
 
 static tri_status time_side(tri_session *se, tri_dtype dtype, int64_t side, double *flops, double *best) {
-  product    p;
-  tri_status st = TRI_OK;
+  const tri_device_ops *ops = se->device->ops;
+  const tri_linear_spec spec = {side, side, dtype, false, false};
+  tri_timed_product     p = {0};
+  void                 *memory = NULL;
+  tri_status            st = TRI_OK;
 
-  TRI_TRY_DONE(product_open(se, dtype, side, &p));
-  TRI_TRY_DONE(product_time(se, &p, 0, best));
-  if (*best >= product_s || side == LAST_SIDE) TRI_TRY_DONE(product_time(se, &p, least_s, best));
-  *flops = 2.0 * (double)side * (double)side * (double)side / *best;
+  TRI_TRY_DONE(tri_timed_product_open(se->device, &spec, side, &p));
+  TRI_TRY_DONE(ops->alloc(se->device, TRI_MEM_DEVICE, p.memory_bytes, &memory));
+  TRI_TRY_DONE(tri_timed_product_start(&p, memory, se->stream));
+  TRI_TRY_DONE(time_open(se, &p, best));
+  *flops = tri_timed_product_flops(side, side, side) / *best;
 done:
-  product_close(se, &p);
+  tri_timed_product_close(&p);
+  if (memory) ops->free(se->device, TRI_MEM_DEVICE, &memory);
   return st;
 }
 

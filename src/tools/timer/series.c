@@ -1,4 +1,4 @@
-/* series.c - decides how often to repeat a measurement, and returns its median. */
+/* series.c - decides how often to repeat a measurement, and returns its median and its best. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "series.h"
 
@@ -7,15 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-void tri_series_put(tri_series *s, double from_s, double to_s) {
+void tri_series_add(tri_series *s, double took_s, double to_s) {
   if (!s->begun) {
     s->begun = true;
     s->began_s = to_s;
     return;
   }
-  if (s->n < s->effort.most) s->x[s->n++] = to_s - from_s;
+  if (s->n < s->effort.most) s->x[s->n++] = took_s;
   s->spent_s = to_s - s->began_s;
 }
+
+void tri_series_put(tri_series *s, double from_s, double to_s) { tri_series_add(s, to_s - from_s, to_s); }
 
 bool tri_series_enough(const tri_series *s) {
   const tri_effort *e = &s->effort;
@@ -37,6 +39,14 @@ double tri_series_median(const tri_series *s) {
   memcpy(x, s->x, (size_t)s->n * sizeof *x);
   qsort(x, (size_t)s->n, sizeof *x, compare);
   return (x[(s->n - 1) / 2] + x[s->n / 2]) / 2;
+}
+
+double tri_series_best(const tri_series *s) {
+  double best = s->n ? s->x[0] : 0;
+
+  for (int i = 1; i < s->n; i++)
+    if (s->x[i] < best) best = s->x[i];
+  return best;
 }
 
 void tri_series_begin(tri_series *s) { s->from_s = tri_now_s(); }
