@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-# sass.py - finds spills in the machine code of every kernel, and the blocks of hot kernels a multiprocessor takes.
+# sass.py - finds spills in the machine code of every kernel. Counts the wide accesses of hot kernels, and their blocks on a multiprocessor.
 # SPDX-License-Identifier: BSD-3-Clause
 """
     tests/gpu/sass.py FILE...                 objects of nvcc --no-compress, or cubins. Fails when a kernel reads or writes local memory
-                                              (spilled registers, arrays), or when fewer blocks of a kernel of tests/gpu/sass.txt fit
+                                              (spilled registers, arrays), when fewer blocks of a kernel of tests/gpu/sass.txt fit, or
+                                              when it has fewer wide loads or stores
     tests/gpu/sass.py --write LOG FILE...     writes the figures of the kernels in that file anew. LOG is the folder of launches that the
                                               emulated tests leave (build/cpu-emulated/tests/launched), for their shared memory.
-                                              A row "sm_90 0 0 0 NAME" adds a kernel.
+                                              A row "sm_90 0 0 0 0 0 NAME" adds a kernel.
     tests/gpu/sass.py --print FILE...         prints the figures of all kernels
 
 Needs no GPU and none of CUDA's tools: it reads the files themselves. Blocks follow from registers, shared memory and threads (CUDA
-Programming Guide, "Compute Capabilities").
+Programming Guide, "Compute Capabilities"). Wide loads and stores have 128 bits of global memory: LDG.128, LDGSTS.128 and STG.128 (CUDA
+Binary Utilities, "Instruction Set Reference"). A kernel that is meant to be wide loses some if it falls back to narrower ones.
 """
 import collections
 import glob
@@ -21,13 +23,16 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIST = os.path.join(HERE, "sass.txt")
-LDL, STL = 0x983, 0x387  # loads and stores of local memory, in the low 12 bits of an instruction as cuobjdump shows them
+# Loads and stores of local and of global memory, and copies to shared memory, in the low 12 bits of an instruction as cuobjdump shows
+# them. Bits 73 to 75 are the size of an access.
+LDL, STL, LDG, STG, LDGSTS, BITS_128 = 0x983, 0x387, 0x981, 0x986, 0xFAE, 6
 # Limits of a multiprocessor: shared memory in bytes, registers, threads and blocks. Only shared memory differs between these
 # devices.
 SM = {80: 164 * 1024, 90: 228 * 1024}
 REGISTERS, THREADS, BLOCKS, RESERVED, REGISTER_UNIT, WARP_UNIT = 65536, 2048, 32, 1024, 256, 4
 
-Kernel = collections.namedtuple("Kernel", "registers static threads local")
+Kernel = collections.namedtuple("Kernel", "registers static threads local loads stores")
+Listed = collections.namedtuple("Listed", "blocks loads stores dynamic")
 
 
 def images(data):
@@ -61,8 +66,15 @@ def attributes(info):
             at += size
 
 
-def count_local(code):
-    return sum(low & 0xFFF in (LDL, STL) for low, _ in struct.iter_unpack("<QQ", code))
+def count(code):
+    """Accesses of local memory, and wide loads and stores of global memory."""
+    local = loads = stores = 0
+    for low, high in struct.iter_unpack("<QQ", code):
+        wide = high >> 9 & 7 == BITS_128
+        local += low & 0xFFF in (LDL, STL)
+        loads += low & 0xFFF in (LDG, LDGSTS) and wide
+        stores += low & 0xFFF == STG and wide
+    return local, loads, stores
 
 
 def read(paths):
@@ -89,7 +101,7 @@ def read(paths):
                 about = dict(attributes(parts[".nv.info." + name][1]))
                 threads = struct.unpack("<III", about[0x05])[0] if 0x05 in about else 0
                 static = parts.get(".nv.shared." + name, (0, b"", 0))[2]
-                found[arch, name] = Kernel(registers[name], static, threads, count_local(body))
+                found[arch, name] = Kernel(registers[name], static, threads, *count(body))
     return found
 
 
@@ -135,18 +147,24 @@ def table(found, dynamic):
 
 
 def read_list():
-    """(architecture, name): dynamic shared memory, blocks"""
+    """(architecture, name): Listed"""
     known = {}
     with open(LIST) as f:
         for line in f:
             if not line.startswith("#"):
-                arch, blocks_of_sm, _, dynamic, name = line.split()
-                known[arch, name] = (int(dynamic), int(blocks_of_sm))
+                arch, blocks_of_sm, loads, stores, _, dynamic, name = line.split()
+                known[arch, name] = Listed(int(blocks_of_sm), int(loads), int(stores), int(dynamic))
     return known
 
 
+def figures(key, kernel, dynamic):
+    fit = blocks(int(key[0][3:]), kernel, dynamic) if kernel.threads else 0
+    return Listed(fit, kernel.loads, kernel.stores, dynamic)
+
+
 def row(key, kernel, dynamic):
-    return "%s %d %d %d %s" % (key[0], blocks(int(key[0][3:]), kernel, dynamic) if kernel.threads else 0, kernel.threads, dynamic, key[1])
+    now = figures(key, kernel, dynamic)
+    return "%s %d %d %d %d %d %s" % (key[0], now.blocks, now.loads, now.stores, kernel.threads, dynamic, key[1])
 
 
 def compare(rows, known):
@@ -155,15 +173,17 @@ def compare(rows, known):
         if rows[key][0].local:
             bad += 1
             print("sass: %s: %d local reads and writes: %s" % (key[0], rows[key][0].local, key[1].replace("_", " ")))
-    for key, (dynamic, want) in sorted(known.items()):
+    for key, least in sorted(known.items()):
         if key not in rows:
             bad += 1
             print("sass: in tests/gpu/sass.txt, and not in these files: %s %s" % key)
             continue
-        now = blocks(int(key[0][3:]), rows[key][0], dynamic)
-        if now < want:
-            bad += 1
-            print("sass: %s: %d blocks where tests/gpu/sass.txt has %d: %s" % (key[0], now, want, key[1].replace("_", " ")))
+        now = figures(key, rows[key][0], least.dynamic)
+        for what, has, want in (("blocks", now.blocks, least.blocks), ("wide loads", now.loads, least.loads),
+                                ("wide stores", now.stores, least.stores)):
+            if has < want:
+                bad += 1
+                print("sass: %s: %d %s where tests/gpu/sass.txt has %d: %s" % (key[0], has, what, want, key[1].replace("_", " ")))
     print("sass: %d kernels, %d hot; %d findings" % (len(rows), len(known), bad))
     return bad
 
@@ -173,7 +193,8 @@ def main():
     if argument[:1] == ["--write"]:
         known, rows = read_list(), table(read(argument[2:]), launched(argument[1]))
         with open(LIST, "w") as f:
-            f.write("# sass.txt - the hot kernels: architecture, least blocks on a multiprocessor, threads, dynamic shared memory, name.\n")
+            f.write("# sass.txt - the hot kernels: architecture, least blocks on a multiprocessor, least loads and stores of 128 bits, threads,\n"
+                    "# dynamic shared memory, name.\n")
             for key in sorted(known, key=lambda k: (k[1], k[0])):
                 f.write(row(key, *rows[key]) + "\n")
         print("sass: %d kernels written to %s" % (len(known), LIST))
@@ -181,7 +202,7 @@ def main():
     if argument[:1] == ["--print"]:
         rows, known = table(read(argument[1:]), {}), read_list()
         for key in sorted(rows, key=lambda k: (k[1], k[0])):
-            print(row(key, rows[key][0], known.get(key, (0, 0))[0]))
+            print(row(key, rows[key][0], known[key].dynamic if key in known else 0))
         return 0
     rows = table(read(argument), {})
     if not rows:
