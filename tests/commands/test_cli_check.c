@@ -74,6 +74,23 @@ static void one_is_no_plural(void **state) {
   cli_succeeds(ONE SFT CHECK);
   has_facts("MiB|learn");
   assert_int_equal(cli_saying(cli_err, "MiB", "rollout"), 0);
+  cli_sh(
+      "sed 's/}/, \"response\": \"5\"}/' single.jsonl >answered.jsonl && sed 's/answer/completion/' single.jsonl >"
+      "completed.jsonl");
+  static const char *const way[] = {"reward grpo.yaml --on answered.jsonl",
+                                    "score run completed.jsonl",
+                                    "plan grpo.yaml",
+                                    "inspect run",
+                                    "report run",
+                                    "train sft.yaml 'data.train_weights=[1,2]' --check"};
+  for (size_t i = 0; i < sizeof way / sizeof *way; i++) {
+    char command[512];
+    snprintf(command, sizeof command, ONE "%s", way[i]);
+    assert_int_equal(cli_run(command), i + 1 < sizeof way / sizeof *way ? 0 : 64);
+    cli_sh(
+        "! grep -hE '(^|[^0-9.])1 (answer|file|line|rank|token|layer|pair|row|step|prompt|sample|update|node|core|thread|"
+        "head|number)s' .out .err");
+  }
 }
 
 /* A key without effect is a warning, once for all ranks, and no event. The spelling of another program is
