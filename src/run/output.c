@@ -235,6 +235,7 @@ static double older_start_s(void) { return getenv("SLURM_JOB_ID") ? 120 : 0; }
  * without locks counts as locked. */
 static tri_status lock_output(tri_run *r, double patience_s) {
   double end_s = tri_now_s() + patience_s;
+  char   holder[TRI_START_HOLDER_BYTES];
 
   if (r->lock >= 0) return TRI_OK;
   r->lock = open(r->cfg->run.output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -248,10 +249,11 @@ static tri_status lock_output(tri_run *r, double patience_s) {
     nanosleep(&(struct timespec){0, 100000000}, NULL);
   }
   if (!flock(r->lock, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) return TRI_OK;
+  tri_start_holder(r, holder);
   close(r->lock);
   r->lock = -1;
-  TRI_FAIL(TRI_ECONFIG, "run.output: another run is writing to %s. Wait for its end or give another folder",
-           r->cfg->run.output);
+  TRI_FAIL(TRI_ECONFIG, "run.output: another run is writing to %s%s. Wait for its end or give another folder",
+           r->cfg->run.output, holder);
 }
 
 /* Checks whether another run is writing there. Keeps no lock. */

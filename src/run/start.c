@@ -3,6 +3,7 @@
 #include "output.h"
 
 #include "base/file.h"
+#include "base/host_memory.h"
 #include "base/notice.h"
 
 #include <errno.h>
@@ -42,6 +43,23 @@ tri_status tri_start_claim(tri_run *r) {
   tri_ckpt_guard(path, text);
   r->claimed = true;
   return TRI_OK;
+}
+
+void tri_start_holder(const tri_run *r, char out[TRI_START_HOLDER_BYTES]) {
+  char   path[TRI_CKPT_PATH_BYTES + 16], job[24], host[64], *text = NULL;
+  long   pid;
+  size_t n;
+
+  out[0] = 0;
+  path_of(r, path);
+  if (tri_file_read(path, 256, &text, &n) != TRI_OK) {
+    tri_error_clear();
+    return;
+  }
+  if (sscanf(text, "Slurm job %20[^,], restart %*[^;]; process %ld on %63[^,]", job, &pid, host) == 3)
+    snprintf(out, TRI_START_HOLDER_BYTES, " (process %ld on %s%s%s)", pid, host,
+             strcmp(job, "-") ? ", Slurm job " : "", strcmp(job, "-") ? job : "");
+  TRI_FREE(text);
 }
 
 void tri_start_release(tri_run *r) {

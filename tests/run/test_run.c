@@ -69,10 +69,12 @@ static void remove_all(const char *const *name) {
 }
 
 static void one_run_at_a_time(void **state) {
-  char       output[300], resume[] = "auto";
+  char       output[300], resume[] = "auto", words[400], host[64] = "";
   tri_config cfg[2];
 
   (void)state;
+  gethostname(host, sizeof host - 1);
+  setenv("SLURM_JOB_ID", "8127", 1);
   snprintf(output, sizeof output, "%s/out/a", top);
   tri_run first = open_run(&cfg[0], output, resume);
   ok(tri_run_claim(&first)); /* there is nothing to lock */
@@ -81,7 +83,10 @@ static void one_run_at_a_time(void **state) {
   ok(tri_run_begin(&first, 0, true));
   check_text("out/a/deck.yaml", "# auto\n");
   tri_run second = open_run(&cfg[1], output, resume);
-  refused(tri_run_claim(&second), TRI_ECONFIG, "lock_output() run.output a");
+  unsetenv("SLURM_JOB_ID"); /* a start of the same job would wait */
+  snprintf(words, sizeof words, "lock_output() run.output a process %ld %s 8127", (long)getpid(), host);
+  refused(tri_run_claim(&second), TRI_ECONFIG, words);
+  write_text("out/a/.start", "something else");
   refused(tri_run_begin(&second, 0, true), TRI_ECONFIG, "lock_output() run.output a");
   tri_run_close(&first);
   ok(tri_run_claim(&second));
