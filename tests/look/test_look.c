@@ -157,6 +157,28 @@ static void a_process_that_lives_runs(void **state) {
   expect_state("a", 0, TRI_LOOK_STOPPED);
 }
 
+/* A run has failed once run.jsonl says so, though its processes live on for seconds, here or elsewhere. The
+ * failure of an earlier start says nothing about a start that still loads. */
+static void a_failure_counts_before_the_exit(void **state) {
+  char host[64] = "";
+
+  (void)state;
+  gethostname(host, sizeof host - 1);
+  for (int here = 0; here < 2; here++) {
+    const char *node = here ? host : "elsewhere";
+    put_run("a");
+    put_start("a", node, (long)getpid(), now);
+    expect_state("a", 3, TRI_LOOK_RUNNING);
+    put("a", "run.jsonl",
+        START(10) "{\"v\": 1, \"time_unix_s\": %.0f, \"event\": \"verdict\", \"rank\": 1, \"node\": \"n\", "
+                  "\"cause\": \"died\"}\n",
+        now + 2);
+    expect_state("a", 3, TRI_LOOK_FAILED);
+    put_start("a", node, (long)getpid(), now + 4);
+    expect_state("a", 4, TRI_LOOK_STARTING);
+  }
+}
+
 /* If the process number is of no use, as in a container, the lock of the folder decides. */
 static void a_lock_that_is_held_runs(void **state) {
   char        host[64] = "", command[128];
@@ -433,6 +455,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest test[] = {TEST(pace_and_time_left),
                                     TEST(a_process_that_lives_runs),
+                                    TEST(a_failure_counts_before_the_exit),
                                     TEST(a_lock_that_is_held_runs),
                                     TEST(elsewhere_silence_tells),
                                     TEST(what_a_run_says_of_its_end),

@@ -118,11 +118,21 @@ static tri_look_state ended_state(const tri_history *h, const tri_look_facts *f,
   return f->steps > 0 && f->step >= f->steps && otherwise != TRI_LOOK_KILLED ? TRI_LOOK_FINISHED : otherwise;
 }
 
+/* Returns true if the present start has failed. Its processes may take seconds to exit, and on another node
+ * nobody sees them. .start has whole seconds. */
+static bool has_failed(const tri_history *h) {
+  const tri_history_life *life = tri_history_life_of(h);
+  tri_ending              e = tri_history_ending(h);
+
+  return e.state == TRI_ENDING_FAILED && life->has_start && e.time_unix_s >= life->start_unix_s + 1;
+}
+
 static tri_look_state find_state(const tri_history *h, const tri_look_facts *f, double patience_s) {
   const tri_history_life *life = tri_history_life_of(h);
   bool                    heard = f->silent_s < patience_s; /* false if silent_s is NaN */
   int                     lives = life->has_start ? tri_look_lives(h) : -1;
 
+  if (has_failed(h)) return TRI_LOOK_FAILED;
   if (lives == 0) return ended_state(h, f, TRI_LOOK_KILLED);
   if (lives < 0 && (!life->has_start || !heard)) {
     tri_look_state ended = ended_state(h, f, TRI_LOOK_SILENT);
