@@ -207,10 +207,9 @@ int32_t tri_tokenizer_named(const tri_tokenizer *t, const char *name) {
 const char *tri_tokenizer_cure(const char *folder, char out[TRI_TOKENIZER_CURE_BYTES]) {
   const char *quote = folder ? "\"" : "", *name = folder ? folder : "FOLDER";
 
-  snprintf(
-      out, TRI_TOKENIZER_CURE_BYTES,
-      "Copy it from the source of the model into %s.\n  If there are only tokenizer.model or vocab.json, "
-      "make it with transformers:\n  AutoTokenizer.from_pretrained(%s%s%s).save_pretrained(%s%s%s)",
-      folder ? folder : "the model's folder", quote, name, quote, quote, name, quote);
+  snprintf(out, TRI_TOKENIZER_CURE_BYTES,
+           "Copy it there from the model's source, or make it with transformers: "
+           "AutoTokenizer.from_pretrained(%s%s%s).save_pretrained(%s%s%s)",
+           quote, name, quote, quote, name, quote);
   return out;
 }

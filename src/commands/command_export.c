@@ -49,10 +49,11 @@ static tri_status run(int argc, char **argv, int *code) {
                         {"--ema", TRI_FLAG_BOOL, &ema, 0, 0, NULL,
                          "export the average of the policy's weights, of a run with algo.ema_beta"},
                         {"--adapter", TRI_FLAG_BOOL, &adapter, 0, 0, NULL,
-                         "export only the adapters of a run with lora.rank, as a PEFT folder in f32. Load it by "
-                            "PeftModel.from_pretrained(MODEL, FOLDER), with MODEL from "
+                         "export only the adapters of a run with lora.rank, as a PEFT folder in f32. Load it "
+                            "by PeftModel.from_pretrained(MODEL, FOLDER), with MODEL from "
                             "AutoModelForCausalLM.from_pretrained(BASE), or in a deck by model.path=BASE "
-                            "lora.path=FOLDER. Without this flag the adapters are merged, and PEFT is not needed"},
+                            "lora.path=FOLDER. Without this flag the adapters are merged, and PEFT is not "
+                            "needed"},
                         {"--base", TRI_FLAG_TEXT, &base, 0, 0, "FOLDER",
                          "base model to merge the adapters with (default its place in the run)"}};
   int         n;

@@ -23,8 +23,8 @@ TRI_CHECKED tri_status tri_output_cut(const tri_run *r, int64_t step);
  * then publish no checkpoint there. TRI_EFILE on failure. */
 TRI_CHECKED tri_status tri_start_claim(tri_run *r);
 enum { TRI_START_HOLDER_BYTES = 160 }; /* chosen: a job, a process and a host */
-/* Not collective. Writes the start that claimed the folder, as " (process 7 on node3, Slurm job 12)", or "" if
- * it is unknown. */
+/* Not collective. Writes the start that claimed the folder, as " (process 7 on node3, Slurm job 12)", or ""
+ * if it is unknown. */
 void tri_start_holder(const tri_run *r, char out[TRI_START_HOLDER_BYTES]);
 /* Releases the folder, unless another start has claimed it meanwhile. */
 void tri_start_release(tri_run *r);

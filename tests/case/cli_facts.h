@@ -11,8 +11,8 @@
 
 static inline bool cli_in_word(char c) { return isalnum((unsigned char)c) || c == '_' || c == '-'; }
 
-/* Returns the first place of the fact in text [n] at or behind `from`, where it is no part of a longer word or
- * number, or NULL. */
+/* Returns the first place of the fact in text [n] at or behind `from`, where it is no part of a longer word
+ * or number, or NULL. */
 static inline const char *cli_find_fact(const char *text, size_t n, const char *from, const char *fact) {
   const size_t size = strlen(fact);
 

@@ -74,9 +74,8 @@ static void one_is_no_plural(void **state) {
   cli_succeeds(ONE SFT CHECK);
   has_facts("MiB|learn");
   assert_int_equal(cli_saying(cli_err, "MiB", "rollout"), 0);
-  cli_sh(
-      "sed 's/}/, \"response\": \"5\"}/' single.jsonl >answered.jsonl && sed 's/answer/completion/' single.jsonl >"
-      "completed.jsonl");
+  cli_sh("sed 's/}/, \"response\": \"5\"}/' single.jsonl >answered.jsonl && sed 's/answer/completion/' "
+         "single.jsonl >completed.jsonl");
   static const char *const way[] = {"reward grpo.yaml --on answered.jsonl",
                                     "score run completed.jsonl",
                                     "plan grpo.yaml",
@@ -88,8 +87,8 @@ static void one_is_no_plural(void **state) {
     snprintf(command, sizeof command, ONE "%s", way[i]);
     assert_int_equal(cli_run(command), i + 1 < sizeof way / sizeof *way ? 0 : 64);
     cli_sh(
-        "! grep -hE '(^|[^0-9.])1 (answer|file|line|rank|token|layer|pair|row|step|prompt|sample|update|node|core|thread|"
-        "head|number)s' .out .err");
+        "! grep -hE '(^|[^0-9.])1 (answer|file|line|rank|token|layer|pair|row|step|prompt|sample|update|node|"
+        "core|thread|head|number)s' .out .err");
   }
 }
 
@@ -259,7 +258,7 @@ static void every_bad_line_is_counted(void **state) {
 
 /* All lines lack the same field, which is one error, beside the error of a single line. */
 static void what_the_model_lacks_is_said_once(void **state) {
-  static const char *const text[] = {"sft.jsonl:1|prompt|tokenizer.json|tokens|model.tokenizer"};
+  static const char *const text[] = {"sft.jsonl:1|prompt|tokenizer.json|model.tokenizer|tokens"};
   static const char *const folder[] = {"rl.jsonl:1|prompt|tokenizer.json|AutoTokenizer.from_pretrained"};
   static const char *const two[] = {"talk.jsonl:1|messages|tokenizer.json|tokens", "talk.jsonl:2|JSON"};
   static const char *const form[] = {"talk.jsonl:1|data.chat_template", "talk.jsonl:2|JSON"};
