@@ -89,7 +89,7 @@ refused() { # words, key=value ...
   "$program" train "$dir/deck.yaml" run.output="$dir/refused" "$@" > "$dir/log" 2>&1 || code=$?
   [ $code = 64 ] && tr '\n' ' ' < "$dir/log" | grep -q "$words" || fail "exit code $code, not '$words'"
 }
-refused "checkpoint.keep_best: 'loss' is no metric of evaluations, such as eval_loss" checkpoint.keep_best=loss
+refused "checkpoint.keep_best: 'loss' .*'eval_loss'" checkpoint.keep_best=loss
 refused "checkpoint.keep_best = eval_reward_mean: .* eval_loss, eval_accuracy" \
   checkpoint.keep_best=eval_reward_mean
 echo "best: step $best of 24, kept, beside the steps, resumed, wound back, on $ranks ranks"
