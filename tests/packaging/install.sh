@@ -22,6 +22,15 @@ umask 022
 chmod 755 "$dir"
 [ -z "$(find "$prefix" ! -perm -o=r -o -type d ! -perm -o=x -o -perm /go=w)" ] ||
   fail "others cannot read, or can write, $(find "$prefix" ! -perm -o=r -o -type d ! -perm -o=x -o -perm /go=w | head -n 3)"
+# A checkout that its group may write gives the same modes.
+cp -r "$here/jobs" "$dir/jobs"
+chmod -R g+w "$dir/jobs"
+sed "s|\"$here/jobs\"|\"$dir/jobs\"|" "$build/packaging/cmake_install.cmake" >"$dir/rules.cmake"
+grep -qF "\"$dir/jobs\"" "$dir/rules.cmake" || fail "cmake_install.cmake does not install $here/jobs"
+"$cmake" -D CMAKE_INSTALL_PREFIX="$dir/group" -P "$dir/rules.cmake" >"$dir/log" 2>&1 || { cat "$dir/log"; fail "from a checkout for a group"; }
+modes() { (cd "$1/share/trireme/jobs" && find . -printf '%m %p\n' | sort); }
+diff <(modes "$prefix") <(modes "$dir/group") || fail "the modes of jobs follow the checkout's"
+[ "$(find "$prefix/share/trireme/jobs" -name '*.s*' -perm 755 | wc -l)" -ge 5 ] || fail "$(modes "$prefix")"
 version=$(sed -n 's/^project(trireme VERSION \([0-9.]*\) .*/\1/p' "$here/CMakeLists.txt")
 flavour=$(sed -n 's/^TRI_FLAVOUR:STRING=//p' "$build/CMakeCache.txt")
 module=$version${flavour:+-$flavour}
