@@ -336,16 +336,16 @@ static void gpus_without_a_name_are_told_to_be_cpus(void **state) {
 
 static void what_contradicts_is_refused(void **state) {
   (void)state;
-  cli_refuses(64, PLAN "grpo.yaml --gpu h100-80 --device cpu", "choose_device", "--gpu h100-80",
-              "--device cpu");
-  cli_refuses(64, PLAN "grpo.yaml --gpu h100_80", "fail_unknown", "--gpu h100_80", "h100-80");
-  cli_refuses(64, PLAN "grpo.yaml --gpu v100-32", "tri_machine_find", "--gpu v100-32", "7.0", "8.0");
-  cli_refuses(64, PLAN "grpo.yaml --device cuda", "own_gpu", "--gpu h100-80", "--gpu 80");
-  cli_refuses(64, PLAN "grpo.yaml --walltime tomorrow", "find_job", "--walltime tomorrow", "12:00:00",
+  cli_refuses(64, PLAN "grpo.yaml --gpu h100-80 --device cpu", "choose_device", "--gpu", "h100-80",
+              "--device", "cpu");
+  cli_refuses(64, PLAN "grpo.yaml --gpu h100_80", "fail_unknown", "--gpu", "h100_80", "h100-80");
+  cli_refuses(64, PLAN "grpo.yaml --gpu v100-32", "tri_machine_find", "--gpu", "v100-32", "7.0", "8.0");
+  cli_refuses(64, PLAN "grpo.yaml --device cuda", "own_gpu", "--gpu", "h100-80", "80");
+  cli_refuses(64, PLAN "grpo.yaml --walltime tomorrow", "find_job", "--walltime", "tomorrow", "12:00:00",
               "1-12");
-  cli_refuses(64, PLAN "grpo.yaml --nodes 0", "set", "--nodes 0", "1", "1048576");
-  cli_refuses(64, PLAN "grpo.yaml --nodes 1048576 --gpus-per-node 8 --gpu 80", "find_job", "--nodes 1048576",
-              "--gpus-per-node 8", "1048576");
+  cli_refuses(64, PLAN "grpo.yaml --nodes 0", "set", "--nodes", "0", "1", "1048576");
+  cli_refuses(64, PLAN "grpo.yaml --nodes 1048576 --gpus-per-node 8 --gpu 80", "find_job", "--nodes",
+              "1048576", "--gpus-per-node", "8", "1048576");
   cli_refuses(64, PLAN "--json", "plan", "trireme plan DECK");
   cli_fails(64, PLAN "grpo.yaml train.stps=3", "trireme: grpo.yaml: ", NULL);
   cli_says(cli_err, "train.stps=3", "train.steps");

@@ -19,6 +19,8 @@ sed -i -e "s|config: [^,]*|config: $dir/config.json|" -e 's/^algo:.*/algo: {name
   -e 's/^reward:.*/reward: [{name: regex, pattern: "[0-4].{4}[0-4]"}]/' -e 's/^eval:.*/eval: {steps: 2, max_prompts: 1}/' \
   -e 's/^train:.*/train: {steps: 100000, train_batch_size: 4, learning_rate: 1e-3, max_tokens_per_gpu: 640}/' "$dir/deck.yaml"
 fail() { cat "$dir/log"; echo "stop: $*"; exit 1; }
+answer=$(sed -n 's/.*\[TRI_HALT_STEPS\] = "\(.*\)\\n".*/\1/p' "$here/src/comm/halt.c") # to a signal, on stderr
+[ -n "$answer" ] || { echo "stop: src/comm/halt.c has no answer to a signal"; exit 1; }
 
 # Starts a run and stops it once one of its files has this many such lines. mpirun's exit code comes into $code.
 tell() { # how, output folder, file, lines, of what pattern, further key=value ...
@@ -36,7 +38,7 @@ tell() { # how, output folder, file, lines, of what pattern, further key=value .
   wait $pid || code=$?
   [ $code = 75 ] || fail "$how: exit code $code"
   last=$(readlink "$out/checkpoints/LATEST" | tr -dc 0-9 | sed 's/^0*\(.\)/\1/')
-  answers=$(grep -c 'stopping after this step, again to end now' "$dir/log" || true)
+  answers=$(grep -cF "$answer" "$dir/log" || true)
   cause='"cause": "signal", "text": "SIGUSR1'
   [ "$how" != STOP ] || cause="\"cause\": \"file\", \"text\": \"$out/STOP\""
   grep -qF '"event": "state", "phase": "stopping", "step": '"$last, $cause" "$out/run.jsonl" && says "$out" save "\"step\": $last, " '"ok": true' &&
@@ -57,7 +59,7 @@ resume() { # further key=value ...
 
 check() { # how, after how many lines
   tell "$1" "$dir/$1" metrics.jsonl "$2" .
-  grep -Eq "step $((last + 1)) is given up|evaluation after step $last is given up|stopping after step $last" "$out/log.txt" ||
+  sed -nE "s,^($out/STOP|SIGUSR1): ,,p" "$out/log.txt" | grep -Eqw "step ($last|$((last + 1)))" ||
     fail "$1: log.txt does not say where it ends, after step $last"
   [ "$(wc -l < "$out/metrics.jsonl")" = $((last + 1)) ] || fail "$1: metrics of a step that was given up"
   resume

@@ -24,23 +24,23 @@ start() { # output folder; $pid is mpirun
   pid=$!
 }
 
-check() { # output folder: it stopped in the evaluation after the step of LATEST
+check() { # output folder, cause: it stopped after the step of LATEST
   code=0
   wait $pid || code=$?
   [ $code = 75 ] || fail "exit code $code"
   step=$(readlink "$1/checkpoints/LATEST" | tr -dc 0-9 | sed 's/^0*\(.\)/\1/')
-  grep -q "the evaluation after step $step is given up" "$1/log.txt" || fail "log.txt does not say so"
+  says "$1" end '"state": "stopped"' "\"step\": $step, \"exit_code\": 75" "\"cause\": \"$2\"" || fail "$1: another end in run.jsonl"
 }
 
 printf '#!/bin/sh\necho 7 0:05 9:00\n' > "$dir/squeue" # number, left, used
 chmod +x "$dir/squeue"
 SLURM_JOB_ID=7 PATH=$dir:$PATH start "$dir/time"
-check "$dir/time"
+check "$dir/time" time
 [ "$step" = 0 ] && [ ! -s "$dir/time/metrics.jsonl" ] || fail "the evaluation of step 0 is not given up"
 start "$dir/time"
 until [ -s "$dir/time/metrics.jsonl" ]; do kill -0 $pid || fail "ends before it is told to stop"; done
 kill -USR1 $pid
-check "$dir/time"
+check "$dir/time" signal
 tail -n 1 "$dir/time/metrics.jsonl" | grep -q "^{\"step\": $step,.*\"eval\": \"due\"}" || fail "the line is not marked"
 launch "$ranks" "$dir/time" train.steps=$((step + 2))
 launch "$ranks" "$dir/whole" train.steps=$((step + 2))
