@@ -29,6 +29,6 @@ void tri_pace_save(tri_pace *p, double save_s) {
 
 static double saves_s(const tri_pace *p) { return (p->behind ? 2 : 1) * p->save_s; }
 
-double tri_pace_idle_s(const tri_pace *p) { return fmin(p->most_s, saves_s(p) + p->step_s + spare_s); }
-double tri_pace_work_s(const tri_pace *p) { return fmin(p->most_s, saves_s(p) + p->learn_s + spare_s); }
+double tri_pace_ask_s(const tri_pace *p) { return fmin(p->most_s, saves_s(p) + p->step_s + spare_s); }
+double tri_pace_watch_s(const tri_pace *p) { return fmin(p->most_s, saves_s(p) + p->learn_s + spare_s); }
 bool   tri_pace_had_most(const tri_pace *p) { return p->left_s > 0 && p->left_s >= p->used_s; }

@@ -21,12 +21,12 @@ typedef struct tri_pace {
 tri_pace tri_pace_begin(double used_s, double left_s);
 void     tri_pace_step(tri_pace *p, double step_s, double learn_s);
 void     tri_pace_save(tri_pace *p, double save_s);
-/* Returns the least remaining time for a further step. With less, the step, a checkpoint and ten seconds
- * would not fit. */
-double tri_pace_idle_s(const tri_pace *p);
-/* Returns the least remaining time for a step that is still generating its sequences. With less, the step is
- * abandoned. */
-double tri_pace_work_s(const tri_pace *p);
+/* Returns the least remaining time for a further step, for tri_halt_ask between steps. With less, the step, a
+ * checkpoint and ten seconds would not fit. */
+double tri_pace_ask_s(const tri_pace *p);
+/* Returns the least remaining time for a step that is still generating its sequences, for tri_halt_watch.
+ * With less, the step is abandoned. */
+double tri_pace_watch_s(const tri_pace *p);
 /* Returns whether the larger part of the allocation was still to come when the run began. Another allocation
  * is then no longer than this one. */
 bool tri_pace_had_most(const tri_pace *p);

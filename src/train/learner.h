@@ -41,7 +41,7 @@ typedef struct tri_learner {
     tri_loss_scale scale;   /* scale for the next update */
   } counters;
   double grad_norm, learning_rate; /* from the last update */
-  bool   watched;                  /* an update of this process was checked (state/first_update.h) */
+  bool   first_update_seen;        /* an update of this process was checked (state/first_update.h) */
 } tri_learner;
 
 /* True if this run has the model and trains it. */

@@ -29,7 +29,7 @@ void tri_gap_take(const tri_trainer *t, tri_rollout *r, const tri_loss_in *in, t
   }
 }
 
-void tri_gap_meet(const tri_trainer *t, tri_rollout *r, tri_loss_in *in, tri_gap *gap) {
+void tri_gap_take_and_refresh(const tri_trainer *t, tri_rollout *r, tri_loss_in *in, tri_gap *gap) {
   if (!gap->open) return;
   tri_gap_take(t, r, in, gap);
   tri_batch_refresh(t->staging, in);

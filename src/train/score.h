@@ -18,11 +18,12 @@ typedef struct tri_gap {
 } tri_gap;
 
 /* Not collective. Compares the policy's log-probabilities of these rows (in->logp), before any update, with
- * the sampler's, and updates r->old_logp. */
+ * the sampler's (r->old_logp). If the sampler gave none, or with run.sampler: rescore, the policy's replace
+ * them there. */
 void tri_gap_take(const struct tri_trainer *t, tri_rollout *r, const tri_loss_in *in, tri_gap *gap);
-/* Not collective. Does the same with a training forward of the loaded rows while the gap is open, and updates
- * *in too. */
-void tri_gap_meet(const struct tri_trainer *t, tri_rollout *r, tri_loss_in *in, tri_gap *gap);
+/* Not collective. While the gap is open, does the same with a training forward of the loaded rows, and then
+ * copies the old log-probabilities into *in again. Does nothing once the gap is closed. */
+void tri_gap_take_and_refresh(const struct tri_trainer *t, tri_rollout *r, tri_loss_in *in, tri_gap *gap);
 /* Collective over world. If the gap is open, closes it and takes the maximum over all ranks. With
  * run.sampler: exact it must be 0. Else the result is TRI_ENUMERIC, or TRI_ECONFIG for a replay. */
 TRI_CHECKED tri_status tri_gap_close(const struct tri_trainer *t, tri_gap *gap);
@@ -44,7 +45,10 @@ TRI_CHECKED tri_status tri_score_old(struct tri_trainer *t, tri_rollout *r, tri_
  * critic. */
 TRI_CHECKED tri_status tri_score_values(struct tri_trainer *t, tri_rollout *r);
 /* Collective over world. Computes the statistic of mini-batch m for the policy's loss before the update
- * (tri_step_statistic, algo.h). The result is 0 without such a statistic. */
+ * (tri_step_statistic, algo.h). This costs a forward pass of the policy. With KTO the pass runs over the
+ * sequences beside the mini-batch. For policy losses it runs over the mini-batch, and the statistic is the
+ * quantile of the entropies that algo.top_entropy_quantile asks for. Without a statistic the result is 0, at
+ * no cost. */
 TRI_CHECKED tri_status tri_score_statistic(struct tri_trainer *t, tri_rollout *r, int64_t m, double *number);
 /* Not collective. True if steps spread per-token numbers over ranks and so need t->token_sum. Valid once the
  * sources are open. */

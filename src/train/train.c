@@ -34,8 +34,8 @@ typedef struct work {
   tri_tally   sum;
 } work;
 
-/* Collective over the parameter and gradient scopes. Runs forward, loss and backward of one learner on the
- * loaded micro-batch. A learner in its warm-up only computes the loss. */
+/* Collective over the parameter and gradient scopes, with `last` over world. Runs forward, loss and backward
+ * of one learner on the loaded micro-batch. A learner in its warm-up only computes the loss. */
 static tri_status learn_by(tri_trainer *t, work *w, tri_role role, const tri_batch *b, bool last) {
   tri_learner *l = &t->learner[role];
   tri_stream  *s = t->se->stream;
@@ -47,7 +47,8 @@ static tri_status learn_by(tri_trainer *t, work *w, tri_role role, const tri_bat
   TRI_TRY(tri_model_forward(l->model, b, learns, t->sampling.inv_temperature, &rows, s));
   TRI_TRY(tri_batch_fetch(t->staging, &rows, w->weight[role], s, &in, &out));
   in.statistic = w->statistic;
-  if (role == TRI_POLICY) tri_gap_meet(t, &w->r, &in, &w->gap);
+  /* The first update compares this forward with the sampler. It may become the old log-probabilities. */
+  if (role == TRI_POLICY) tri_gap_take_and_refresh(t, &w->r, &in, &w->gap);
   TRI_TRY(l->loss->compute(&t->opt, &in, &out));
   tri_tally_add(t, &w->sum, role, &out);
   if (!learns) return TRI_OK;
@@ -55,7 +56,8 @@ static tri_status learn_by(tri_trainer *t, work *w, tri_role role, const tri_bat
   return tri_model_backward(l->model, b, &d, t->sampling.inv_temperature, last, s);
 }
 
-/* Collective over the parameter and gradient scopes. Trains every learner on micro-batch i. */
+/* Collective over the parameter and gradient scopes, for the last micro-batch over world. Trains every
+ * learner on micro-batch i. */
 static tri_status learn(tri_trainer *t, work *w, const tri_split *sp, int i) {
   const int *seq = sp->seq + sp->first[i];
   tri_batch  b;
@@ -91,10 +93,10 @@ static tri_status step_learner(tri_trainer *t, tri_learner *l, const work *w) {
   l->learning_rate = tri_lr_at(&l->lr, rested * each + w->at + 1);
   tri_optim_now now = {l->learning_rate, l->counters.update - l->counters.skipped, scale->value,
                        tri_loss_scale_yields(scale, &l->optim.scaling)};
-  TRI_TRY((l->watched ? tri_optim_step : tri_first_update_check)(tri_learner_params(l), &l->optim, &now,
-                                                                 t->se->stream, &l->grad_norm, &applied));
+  TRI_TRY((l->first_update_seen ? tri_optim_step : tri_first_update_check)(
+      tri_learner_params(l), &l->optim, &now, t->se->stream, &l->grad_norm, &applied));
   tri_loss_scale_follow(scale, &l->optim.scaling, applied);
-  l->watched |= applied && l->grad_norm > 0;
+  l->first_update_seen |= applied && l->grad_norm > 0;
   if (applied)
     return tri_learner_averages(l) ? tri_params_average(tri_learner_params(l), false, t->se->stream) : TRI_OK;
   l->counters.skipped++;
@@ -238,7 +240,7 @@ static tri_status look_again(tri_trainer *t) {
 static tri_status rest(tri_trainer *t, int64_t step, bool *stop) {
   tri_halt_cause halt;
 
-  tri_halt_keep(t->halt, tri_pace_idle_s(&t->pace), tri_pace_work_s(&t->pace));
+  tri_halt_keep(t->halt, tri_pace_ask_s(&t->pace), tri_pace_watch_s(&t->pace));
   TRI_TRY(tri_halt_ask(t->halt, &halt));
   *stop = halt != TRI_HALT_NOT;
   if (*stop) tri_screen_halt(t, step);

@@ -208,7 +208,13 @@ typedef enum {
   TRI_TRAIN_STOPPED_BY_FILE, /* 75, stopped by OUTPUT/STOP, not to be requeued */
   TRI_TRAIN_IN_VAIN          /* 69, the allocation is too short for one step */
 } tri_train_end;
-/* Collective over world. Runs steps progress.step + 1 .. plan.steps. */
+/* Collective over world. Runs steps progress.step + 1 .. plan.steps.
+ *
+ * After an error, the last whole step is saved if this process made it and it has no checkpoint although it
+ * should have one (after_error.c). Saving is collective, so all ranks must have failed. No rank's error may
+ * put the weights in doubt, as TRI_ECOMM, TRI_EDEVICE, TRI_ENUMERIC and TRI_EINTERNAL do. The failed step
+ * must not be torn (progress.torn). The run must not end because a required checkpoint could not be written.
+ * The error is returned in any case. */
 TRI_CHECKED tri_status tri_train(tri_trainer *t, tri_train_end *end);
 
 /* Collective over world. Opens all that the deck asks for, and loads or resumes the state. runlog may be NULL

@@ -575,7 +575,7 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_runlog *
   TRI_TRY(tri_state_load(t));
   TRI_TRY(tri_save_find_best(t));
   t->pace.save_s = guess_save(t);
-  tri_halt_keep(t->halt, tri_pace_idle_s(&t->pace), tri_pace_work_s(&t->pace));
+  tri_halt_keep(t->halt, tri_pace_ask_s(&t->pace), tri_pace_watch_s(&t->pace));
   TRI_TRY(tri_usage_open(&t->usage, se->device, se->comm[TRI_WORLD]));
   t->spans = (tri_spans){
       .metrics = t->metrics, .usage = &t->usage, .device = se->device, .show = show_phase, .ctx = t};

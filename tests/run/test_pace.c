@@ -20,15 +20,15 @@ static void test_what_is_kept(void **state) {
   tri_pace p = tri_pace_begin(0, 86400);
 
   (void)state;
-  assert_true(is(tri_pace_idle_s(&p), 10) && is(tri_pace_work_s(&p), 10));
+  assert_true(is(tri_pace_ask_s(&p), 10) && is(tri_pace_watch_s(&p), 10));
   p.save_s = 50; /* a guess */
-  assert_true(is(tri_pace_idle_s(&p), 60) && is(tri_pace_work_s(&p), 60));
+  assert_true(is(tri_pace_ask_s(&p), 60) && is(tri_pace_watch_s(&p), 60));
   tri_pace_step(&p, 30, 8);
-  assert_true(is(tri_pace_idle_s(&p), 90) && is(tri_pace_work_s(&p), 68));
+  assert_true(is(tri_pace_ask_s(&p), 90) && is(tri_pace_watch_s(&p), 68));
   tri_pace_save(&p, 4); /* the guess is replaced */
-  assert_true(is(tri_pace_idle_s(&p), 44) && is(tri_pace_work_s(&p), 22));
+  assert_true(is(tri_pace_ask_s(&p), 44) && is(tri_pace_watch_s(&p), 22));
   p.behind = true; /* the final save waits for it */
-  assert_true(is(tri_pace_idle_s(&p), 48) && is(tri_pace_work_s(&p), 26));
+  assert_true(is(tri_pace_ask_s(&p), 48) && is(tri_pace_watch_s(&p), 26));
 }
 
 /* A slow step counts at once, and its effect fades. */
@@ -54,13 +54,13 @@ static void test_short_allocations(void **state) {
 
   (void)state;
   p.save_s = 500;
-  assert_true(is(tri_pace_idle_s(&p), 90) && is(tri_pace_work_s(&p), 90));
+  assert_true(is(tri_pace_ask_s(&p), 90) && is(tri_pace_watch_s(&p), 90));
   p = tri_pace_begin(100, 80);
   p.save_s = 500;
-  assert_true(is(tri_pace_idle_s(&p), 90));
+  assert_true(is(tri_pace_ask_s(&p), 90));
   p = tri_pace_begin(0, 600);
   p.save_s = 500;
-  assert_true(is(tri_pace_idle_s(&p), 510));
+  assert_true(is(tri_pace_ask_s(&p), 510));
 }
 
 static void test_most_of_it(void **state) {

@@ -76,7 +76,7 @@ static void meet(bench *b, int mode, const float old[N_ROW], const float now[N_R
   ok(tri_batch_load(b->t.staging, &b->r, seq, 2, b->se.stream, &batch));
   ok(tri_batch_fetch(b->t.staging, &given, NULL, b->se.stream, &in, &out));
   assert_int_equal(in.n, N_ROW);
-  tri_gap_meet(&b->t, &b->r, &in, gap);
+  tri_gap_take_and_refresh(&b->t, &b->r, &in, gap);
   for (int k = 0; k < N_ROW; k++) {
     assert_int_equal(in.origin[k], row[k]);
     assert_true(in.old_logp[k] == want[k] || (isnan(in.old_logp[k]) && isnan(want[k])));
