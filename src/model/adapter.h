@@ -47,9 +47,9 @@ TRI_CHECKED tri_status tri_adapters_start(tri_model *m);
 /* Not collective. Runs linear_check on the adapter products of an acquired layer. */
 TRI_CHECKED tri_status tri_adapters_check(tri_model *m, const struct tri_block_call *c, tri_stream *s);
 
-/* Collective over the parameter scope (the first two) or the gradient scope (the last). They do for the
- * adapters of c->unit the work of tri_unit_acquire, tri_unit_release and tri_unit_learned. They do nothing if
- * the unit has no adapters. */
+/* Collective over the parameter scope (the first two) or the gradient scope (the last, with `last` over
+ * world). They do for the adapters of c->unit the work of tri_unit_acquire, tri_unit_release and
+ * tri_unit_learned. They do nothing if the unit has no adapters. */
 TRI_CHECKED tri_status tri_adapter_acquire(tri_model *m, struct tri_block_call *c, int use, int next,
                                            tri_stream *s);
 TRI_CHECKED tri_status tri_adapter_release(tri_model *m, const struct tri_block_call *c, tri_stream *s);

@@ -147,8 +147,8 @@ TRI_CHECKED static inline tri_status tri_unit_release(tri_model *m, const tri_bl
   TRI_TRY(tri_adapter_release(m, c, s));
   return tri_params_release(m->params, c->unit, s);
 }
-/* Collective over the gradient scope. Call it when c->dw or c->da holds all of this micro-batch. last has the
- * meaning it has in tri_model_backward. */
+/* Collective over the gradient scope, with `last` over world. Call it when c->dw or c->da holds all of this
+ * micro-batch. last has the meaning it has in tri_model_backward. */
 TRI_CHECKED static inline tri_status tri_unit_learned(tri_model *m, const tri_block_call *c, bool last,
                                                       tri_stream *s) {
   if (m->adapters.params) return tri_adapter_learned(m, c, last, s);

@@ -47,7 +47,8 @@ TRI_CHECKED tri_status tri_head_plan(tri_model *m, tri_ledger *l);
  * tri_model_forward. */
 TRI_CHECKED tri_status tri_head_forward(tri_model *m, const tri_batch *b, float inv_temperature,
                                         tri_rows_out *out, tri_stream *s);
-/* Collective over the parameter and gradient scopes. Leaves the gradient of m->x in m->back.dx. */
+/* Collective over the parameter and gradient scopes, with `last` over world. Leaves the gradient of m->x in
+ * m->back.dx. */
 TRI_CHECKED tri_status tri_head_backward(tri_model *m, const tri_batch *b, const tri_rows_out *d,
                                          float inv_temperature, bool last, tri_stream *s);
 /* Collective over the parameter scope. As tri_model_decode. */

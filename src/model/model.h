@@ -96,8 +96,9 @@ typedef struct tri_model_nonfinite {
  * the activations kept for backward, so nothing is computed again. */
 TRI_CHECKED tri_status tri_model_find_nonfinite(tri_model *m, const tri_batch *b, tri_stream *s,
                                                 tri_model_nonfinite *out);
-/* Collective over the parameter and gradient scopes. Call it after forward with keep on the same batch. d
- * holds d loss / d member for each member forward gave. last means no more micro-batch before the update. */
+/* Collective over the parameter and gradient scopes, with `last` over world. Call it after forward with keep
+ * on the same batch. d holds d loss / d member for each member forward gave. last means no more micro-batch
+ * before the update. */
 TRI_CHECKED tri_status tri_model_backward(tri_model *m, const tri_batch *b, const tri_rows_out *d,
                                           float inv_temperature, bool last, tri_stream *s);
 /* Collective over the parameter scope unless held. Writes the sequences in b->cu to the cache at b->slot.
