@@ -14,8 +14,31 @@ static const char *where_of(const tri_loader *l, const char *name) {
   return e ? e->where : tri_deck_name(l->deck);
 }
 
-static tri_status refuse_one(const tri_deck_entry *e, const char *key, const char *by, const char *value) {
-  TRI_FAIL(TRI_ECONFIG, "%s: %s has no use with %s %s. Remove it", e->where, key, by, value);
+/* Appends ", only with " and the advantages, policy losses or else algorithms that use the key. Appends
+ * nothing if most algorithms do. */
+static tri_status put_users(const tri_key *k, const tri_algo *a, tri_text *out) {
+  int n_user = 0, n_algo = 0, n = 0;
+
+  TRI_TRY(tri_key_put_parts(k, a, ", only with ", out));
+  for (; tri_algo_at(n_algo); n_algo++) n_user += tri_key_is_used(k, tri_algo_at(n_algo));
+  if (out->len || 2 * n_user > n_algo) return TRI_OK;
+  for (int i = 0; i < n_algo; i++)
+    if (tri_key_is_used(k, tri_algo_at(i)))
+      TRI_TRY(tri_text_printf(out, "%s%s", n++ ? ", " : ", only with algo.name ", tri_algo_at(i)->name));
+  return TRI_OK;
+}
+
+static tri_status refuse_one(const tri_loader *l, const tri_deck_entry *e, const char *key, const char *by,
+                             const char *value) {
+  const tri_key *k = tri_key_find(key); /* NULL for the reward list */
+  tri_text       users = {0};
+  tri_status     st = k ? put_users(k, &l->cfg->algo.row, &users) : TRI_OK;
+
+  if (st == TRI_OK)
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s: %s has no use with %s %s%s. Remove it",
+                  e->where, key, by, value, users.len ? users.data : "");
+  tri_text_free(&users);
+  return st;
 }
 
 /* Refuses a key that nothing reads. The message blames the deck's own advantage or policy loss if the
@@ -31,9 +54,9 @@ static tri_status refuse_key(const tri_loader *l, const tri_deck_entry *e, const
              e->where, key, a->name);
   other.advantage = a->advantage;
   if (tri_algo_reads(preset, key) && !tri_algo_reads(&other, key))
-    return refuse_one(e, key, "algo.advantage", a->advantage->name);
-  if (tri_algo_reads(preset, key)) return refuse_one(e, key, "algo.policy_loss", a->loss->name);
-  return refuse_one(e, key, "algo.name", a->name);
+    return refuse_one(l, e, key, "algo.advantage", a->advantage->name);
+  if (tri_algo_reads(preset, key)) return refuse_one(l, e, key, "algo.policy_loss", a->loss->name);
+  return refuse_one(l, e, key, "algo.name", a->name);
 }
 
 static tri_status refuse_unused(const tri_loader *l) {
@@ -278,7 +301,7 @@ static tri_status check_reference(const tri_loader *l) {
   if (!e || tri_config_wants_reference(c) || !tri_key_is_used(tri_key_find("model.ref_path"), &c->algo.row))
     return TRI_OK;
   if (!tri_key_is_used(tri_key_find("algo.kl_coef"), &c->algo.row))
-    return refuse_one(e, "model.ref_path", "algo.name", c->algo.name);
+    return refuse_one(l, e, "model.ref_path", "algo.name", c->algo.name);
   TRI_FAIL(TRI_ECONFIG, "%s: model.ref_path has no use with algo.kl_coef 0. Remove it or give kl_coef",
            e->where);
 }
@@ -338,7 +361,7 @@ static tri_status check_keep_best(const tri_loader *l) {
 /* Algorithms that evaluate by the loss have no rewards. */
 static tri_status check_reward_use(const tri_loader *l) {
   if (!l->cfg->reward.n || !(l->cfg->algo.row.needs & TRI_NEEDS_PREFERENCES)) return TRI_OK;
-  return refuse_one(tri_loader_given(l, "reward"), "reward", "algo.name", l->cfg->algo.name);
+  return refuse_one(l, tri_loader_given(l, "reward"), "reward", "algo.name", l->cfg->algo.name);
 }
 
 static tri_status check_eval_answers(const tri_loader *l) {

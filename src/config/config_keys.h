@@ -76,6 +76,10 @@ const tri_key *tri_key_find(const char *name);
 /* Appends the value of a row for the deck as used. The value is null if the algorithm has no use for it or
  * other keys determine it. */
 TRI_CHECKED tri_status tri_key_put(const tri_config *c, const tri_key *k, tri_text *out);
+/* Appends `lead` and the parts that would make a run of this algorithm use the key, such as "algo.policy_loss
+ * clip, sequence". Appends nothing if no part does. */
+TRI_CHECKED tri_status tri_key_put_parts(const tri_key *k, const tri_algo *a, const char *lead,
+                                         tri_text *out);
 /* Appends the fields of a reward, separated by `between`. */
 TRI_CHECKED tri_status tri_key_put_reward(const tri_reward_opt *r, const char *between, tri_text *out);
 

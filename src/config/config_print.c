@@ -228,13 +228,39 @@ static tri_status put_aliases(const tri_key *k, const char *lead, tri_text *out)
   return n ? tri_text_put(out, "\n", 1) : TRI_OK;
 }
 
+/* Appends the name of a part, after the words before it. */
+static tri_status put_part(const char *lead, const char *key, const char *name, int *n, tri_text *out) {
+  TRI_TRY(*n ? tri_text_put(out, ", ", 2) : tri_text_printf(out, "%s%s ", lead, key));
+  ++*n;
+  return tri_text_printf(out, "%s", name);
+}
+
+tri_status tri_key_put_parts(const tri_key *k, const tri_algo *a, const char *lead, tri_text *out) {
+  tri_algo with = *a;
+  int      n_loss = 0, n_advantage = 0;
+
+  for (int i = 0; a->advantage && tri_policy_loss_at(i); i++) {
+    with.loss = tri_policy_loss_at(i);
+    if (tri_key_is_used(k, &with)) TRI_TRY(put_part(lead, "algo.policy_loss", with.loss->name, &n_loss, out));
+  }
+  with = *a;
+  for (int i = 0; a->advantage && tri_advantage_at(i); i++) {
+    with.advantage = tri_advantage_at(i);
+    if (tri_key_is_used(k, &with))
+      TRI_TRY(put_part(n_loss ? " or " : lead, "algo.advantage", with.advantage->name, &n_advantage, out));
+  }
+  return TRI_OK;
+}
+
 /* Appends "; only A, B" or "; not A, B", whichever list is shorter. If both are equally long, it takes the
- * list with the first algorithm of the table. Appends nothing if all algorithms use the key. */
+ * list with the first algorithm of the table. Appends nothing if all algorithms use the key. If none does, it
+ * names the advantages and policy losses that do. */
 static tri_status put_users(const tri_key *k, tri_text *out) {
   int  n_user = 0, n_algo = 0, n = 0;
   bool only;
 
   for (; tri_algo_at(n_algo); n_algo++) n_user += tri_key_is_used(k, tri_algo_at(n_algo));
+  if (!n_user) return tri_key_put_parts(k, tri_algo_find("grpo"), "; only with ", out);
   only = 2 * n_user < n_algo || (2 * n_user == n_algo && tri_key_is_used(k, tri_algo_at(0)));
   for (int i = 0; i < n_algo && n_user < n_algo; i++) {
     if (tri_key_is_used(k, tri_algo_at(i)) != only) continue;
