@@ -260,6 +260,33 @@ static void name_terms(const tri_trainer *t, char *out, size_t bytes) {
 #undef ADD
 }
 
+/* Keys of policy losses that name_constants and name_terms write in words of their own. */
+static const char *const worded[] = {"algo.clip_eps",
+                                     "algo.clip_eps_high",
+                                     "algo.dual_clip",
+                                     "algo.loss_agg_mode",
+                                     "algo.sapo_temperature_pos",
+                                     "algo.sapo_temperature_neg",
+                                     "algo.vespo_k_pos",
+                                     "algo.vespo_lambda_pos",
+                                     "algo.vespo_k_neg",
+                                     "algo.vespo_lambda_neg",
+                                     NULL};
+
+/* Appends the other options of a policy loss by the key table, each after a comma. A loss with a new option
+ * needs no words here. */
+static tri_status put_other_options(const tri_trainer *t, tri_text *out) {
+  for (const char *const *key = t->algo->loss->option; *key; key++) {
+    const char *const one[] = {*key, NULL};
+    int               i = 0;
+    while (worded[i] && strcmp(worded[i], *key) != 0) i++;
+    if (worded[i]) continue;
+    TRI_TRY(tri_text_put(out, ", ", 2));
+    TRI_TRY(tri_config_put_options(t->cfg, one, out));
+  }
+  return TRI_OK;
+}
+
 /* Writes the loss of given lines, with its options if it has any. */
 static tri_status put_given_loss(const tri_trainer *t, tri_text *out) {
   tri_text   options = {0};
@@ -281,8 +308,9 @@ tri_status tri_screen_loss(const tri_trainer *t, tri_text *out) {
   if (tri_algo_reads(t->algo, "algo.scale_rewards")) snprintf(how, sizeof how, " (std %s)", scale);
   if (tri_algo_reads(t->algo, "algo.gamma")) snprintf(how, sizeof how, " (gamma %g)", o->gamma);
   if (tri_has_critic(t)) snprintf(how, sizeof how, " (gamma %g, lam %g)", o->gamma, o->lam);
-  return tri_text_printf(out, "%s%s of %s%s advantages%s%s", t->algo->loss->name, constants,
-                         o->whiten_advantages ? "whitened " : "", t->algo->advantage->name, how, terms);
+  TRI_TRY(tri_text_printf(out, "%s%s of %s%s advantages%s%s", t->algo->loss->name, constants,
+                          o->whiten_advantages ? "whitened " : "", t->algo->advantage->name, how, terms));
+  return put_other_options(t, out);
 }
 
 /* Prints the minimized loss in words, because programs use the same name for different formulas. */
