@@ -28,7 +28,8 @@ typedef struct tri_split_opt {
   int64_t max_tokens;
 } tri_split_opt;
 
-/* Depends on its arguments only, so n_micro is the same on every rank. Some micro-batches may be empty. If n
+/* Asks no other rank. Every rank holds all sequences and computes the split of all ranks, so n_micro is the
+ * same on every rank, the largest number that any of them needs. Some micro-batches may be empty. If n
  * divides by size and `together` is 1, every rank gets n / size sequences. n and micro_batch_size are
  * multiples of `together`. The caller frees *out. TRI_EINPUT: sequences that stay together are longer than
  * max_tokens. */

@@ -56,9 +56,8 @@ static tri_status keep_step(tri_trainer *t, bool trusted) {
   if (torn) TRI_TRY(tri_save_settle(t));
   if (torn && has_more(t)) say_torn(t);
   if (torn || !more) return TRI_OK;
-  if (tri_world_of(t)->rank == 0)
-    tri_log(TRI_LOG_INFO, "the run ends with an error. Step %lld, the last whole one, is saved first.",
-            (long long)p->step);
+  tri_log(TRI_LOG_INFO, "the run ends with an error. Step %lld, the last whole one, is saved first.",
+          (long long)p->step);
   TRI_TRY(put_off_evaluation(t));
   return tri_save_if_due(t, true);
 }

@@ -263,6 +263,6 @@ tri_status tri_evaluate(tri_trainer *t) {
   TRI_TRY(report_sum(t, &all, NULL));
   for (int i = 0; i < t->plan.n_eval; i++)
     if (t->plan.eval[i].name) TRI_TRY(report_sum(t, &of_set[i], t->plan.eval[i].name));
-  tri_save_see(t);
+  tri_save_note_evaluation(t);
   return TRI_OK;
 }

@@ -494,7 +494,7 @@ static tri_status has_lines(tri_trainer *t, bool *out) {
     st = tri_dataset_is_answered(c->data.eval.item[0], c->data.completion_key, c->data.max_line_bytes, out);
   TRI_TRY(tri_agree(tri_world_of(t), st));
   TRI_TRY(tri_host_bcast(tri_world_of(t), out, sizeof *out, 0));
-  if (!*out && t->se->rt.world_rank == 0)
+  if (!*out)
     tri_log(TRI_LOG_INFO,
             "%s: its lines have no `%s`, so they are evaluated by answers alone, without eval_loss",
             c->data.eval.item[0], c->data.completion_key);

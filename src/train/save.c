@@ -338,7 +338,7 @@ static void say_best(const tri_trainer *t, int64_t step) {
                    (long long)step, best_metric(t), b->value);
 }
 
-void tri_save_see(tri_trainer *t) {
+void tri_save_note_evaluation(tri_trainer *t) {
   if (best_metric(t))
     t->progress.seen = (tri_best){t->progress.step, tri_metric_get(t->metrics, best_metric(t))};
 }

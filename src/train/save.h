@@ -28,7 +28,7 @@ TRI_CHECKED tri_status tri_save_if_due(tri_trainer *t, bool stop);
  * if it cannot. */
 TRI_CHECKED tri_status tri_save_find_best(tri_trainer *t);
 /* Not collective. Records the evaluation after step progress.step, before its metrics are written. */
-void tri_save_see(tri_trainer *t);
+void tri_save_note_evaluation(tri_trainer *t);
 /* Collective over world. Saves a checkpoint of step progress.step if its evaluation beats all checkpoints.
  * tri_save_if_due does this too. */
 TRI_CHECKED tri_status tri_save_if_best(tri_trainer *t);

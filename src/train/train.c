@@ -70,7 +70,8 @@ static tri_status learn(tri_trainer *t, work *w, const tri_split *sp, int i) {
   return TRI_OK;
 }
 
-/* Reports a skipped optimizer step of the learner. */
+/* Reports a skipped optimizer step of the learner. Every rank calls it, and tri_log shows INFO on rank 0
+ * only. */
 static void say_skipped(const tri_learner *l, int64_t step, const tri_optim_now *now) {
   char at[80] = "", next[48] = "";
 
@@ -104,7 +105,8 @@ static tri_status step_learner(tri_trainer *t, tri_learner *l, const work *w) {
   return TRI_OK;
 }
 
-/* True if any sequence of mini-batch m has a token with loss, on any rank. */
+/* True if any sequence of mini-batch m has a token with loss. Every rank holds all sequences of the step, so
+ * all ranks answer alike without asking each other. */
 static bool teaches(const tri_trainer *t, const work *w, int64_t m) {
   int n = t->plan.split.n, begin = (int)m * n;
 
@@ -122,7 +124,8 @@ static bool lost(const tri_trainer *t, const work *w, int64_t m) {
   return false;
 }
 
-/* Counts an update without any rewarded answer as skipped, like one with a gradient that is not finite. */
+/* Counts an update without any rewarded answer as skipped, like one with a gradient that is not finite. Only
+ * rank 0 warns, because every rank calls this and tri_warn prints on any rank. */
 static void skip(tri_trainer *t, work *w) {
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
     if (!tri_learner_learns(l, w->step)) continue;
@@ -145,7 +148,7 @@ static tri_status update(tri_trainer *t, work *w, int64_t m) {
   tri_span   span;
 
   if (!teaches(t, w, m)) {
-    t->progress.torn |= lost(t, w, m);
+    t->progress.torn |= lost(t, w, m); /* no weight moves, but skip moves counters that a checkpoint keeps */
     if (lost(t, w, m)) skip(t, w);
     return tri_gap_close(t, &w->gap);
   }
@@ -205,7 +208,9 @@ done:
 
 /* ---- around the steps ---- */
 
-/* Collective over world. Writes the metrics line of a step, with an evaluation when one is due. */
+/* Collective over world. Writes the metrics line of a step, with an evaluation when one is due. If the run is
+ * told to stop during the evaluation, the line ends with "eval": "due", and the next start repeats the
+ * evaluation (look_again). */
 static tri_status finish_step(tri_trainer *t, int64_t step) {
   bool due = t->cfg->eval.steps > 0 && (step % t->cfg->eval.steps == 0 || step == t->plan.steps);
 
@@ -258,7 +263,8 @@ static tri_status begin(tri_trainer *t, bool *stop) {
   return t->progress.eval_due ? rest(t, t->progress.step, stop) : tri_save_if_best(t);
 }
 
-/* Not collective. Every rank returns the same. */
+/* Not collective. Every rank returns the same. All ranks know rank 0's decision to stop (tri_halt_ask), and
+ * open_halt of trainer.c broadcast the job's times from rank 0. */
 static tri_train_end how_it_ends(const tri_trainer *t) {
   const tri_progress *p = &t->progress;
   tri_halt_cause      cause = tri_halt_decided(t->halt);

@@ -49,9 +49,10 @@ typedef struct tri_progress {
   double    start_s;     /* time of the start, by tri_now_s */
   double    last_save_s; /* time of the last save, by tri_now_s */
   double    waited_s;    /* seconds waited for other ranks, before the current step began */
-  bool      eval_due;    /* an evaluation was interrupted, and its metrics line waits for it */
-  bool      torn;        /* only some updates of a step are done, so the weights belong to no step */
-  bool      unwritten;   /* the evaluation after `step` failed before its metrics line was written */
+  bool      eval_due;    /* an evaluation was interrupted, and the next start repeats it */
+  bool      torn;        /* weights or update counters moved in a step that is not finished, so they belong to
+                        * no step */
+  bool      unwritten;   /* the evaluation after `step` has begun, and its metrics line is not written yet */
   tri_best  best;        /* evaluation of the checkpoint in checkpoints/BEST, by checkpoint.keep_best */
   tri_best  seen;        /* newest evaluation, by the same metric */
 } tri_progress;
@@ -169,7 +170,7 @@ typedef struct tri_trainer {
   tri_health           health;
   tri_usage            usage;
   tri_screen           screen;
-  tri_pace             pace; /* only rank 0's values count */
+  tri_pace             pace; /* rank 0's measured durations count, all else is the same on every rank */
   struct tri_halt     *halt;
 } tri_trainer;
 
@@ -200,8 +201,9 @@ static inline bool tri_has_reference(const tri_trainer *t) {
 /* True if advantages come from a critic's values. Valid once the sources are open. */
 static inline bool tri_has_critic(const tri_trainer *t) { return t->learner[TRI_CRITIC].source; }
 
-/* How a run without an error ends, with its exit code. TRI_TRAIN_IN_VAIN means an allocation too short for
- * one step. Another allocation of the same length would be wasted too. */
+/* How a run without an error ends, with its exit code. TRI_TRAIN_IN_VAIN: time ran out before this process
+ * finished a step, although at least half of the allocation was left when the process began. Another
+ * allocation of the same length would be wasted too, so the job must not be requeued. */
 typedef enum {
   TRI_TRAIN_FINISHED,        /* exit code 0, all steps are done */
   TRI_TRAIN_STOPPED,         /* 75, unfinished, to be requeued */
