@@ -76,7 +76,7 @@ step() { # deck, name, further arguments
 }
 
 for deck in "${decks[@]}"; do
-  grep -q "^|.*\`${deck#inputs/}\`.*|" inputs/README.md || fail "$deck has no row in inputs/README.md"
+  grep -q "^|.*\`${deck#inputs/}\`.*|" inputs/README.md || fail "$deck has no row in the table of decks at the top of inputs/README.md"
   sed -n '/^#/!q; p' "$deck" | grep -qE "^# .*(sbatch|srun|mpirun) .*$deck" || fail "$deck: its head does not say how it is started"
   make_lines "$deck"
   case $deck in inputs/quickstart*) ;; *) check_shape "$deck" ;; esac
@@ -98,6 +98,6 @@ done < <(sed -n 's/^|[^|]*| `\(algo\.name=[^`]*\)`.*/\1/p' inputs/README.md)
 names=$("$program" train --options --json | sed -n '1s/.*"algorithms": \[\([^]]*\)\].*/\1/p' | tr -d ',"')
 [ -n "$names" ] || fail "the program names no algorithms"
 for name in $names; do
-  grep -qx "$name" "$dir/algorithms" || fail "$name has neither a deck nor a line in inputs/README.md"
+  grep -qx "$name" "$dir/algorithms" || fail "$name has neither a deck nor a row in the table \"On the 8B deck\" of inputs/README.md"
 done
 echo "decks: ${#decks[@]} decks and $n variants, each with a step of a tiny model"

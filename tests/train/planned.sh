@@ -2,14 +2,17 @@
 # planned.sh - compares trireme plan with runs to the byte, for algorithms, shard plans, ranks and nodes in combination.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   tests/train/planned.sh PROGRAM 4 [COUNT]    COUNT rows (17) of a list. 1190 have every algorithm with every plan and layout
+#   tests/train/planned.sh PROGRAM 4 [COUNT]    COUNT rows of a list, by default one for each algorithm of the program
 #
-# Row k has algorithm k, plan k and layout k of lists whose lengths have no common factor. Its other settings are the mix that
+# Row k has algorithm k, plan k and layout k of three lists. While no two of their lengths have a common factor, as many rows as the
+# product of the lengths have every algorithm with every plan and layout. Its other settings are the mix that
 # combines most pairs of values not yet combined by an earlier row, and it is always the same.
 # Judge: mem_planned_bytes and device_bytes of the plan are the run's, and mem_used_bytes is all of it.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
-count=${3:-17}
+names=$("$program" train --options --json | sed -n '1s/.*"algorithms": \[\([^]]*\)\].*/\1/p' | tr -d ',"')
+[ -n "$names" ] || { echo "planned: the program names no algorithms"; exit 1; }
+count=${3:-$(wc -w <<< "$names")}
 
 awk -v dir="$dir" 'BEGIN { srand(1); for (i = 0; i < 64; i++) { a = int(rand() * 10); b = int(rand() * 10); c = rand() < 0.5
   prompt = sprintf("\"prompt\": \"%d+%d=\"", a, b)
@@ -28,12 +31,12 @@ launch 1 "$dir/judge" algo.name=rm data.train="$dir/pairs.jsonl" model.config="$
 
 # A row has a word of each list. It is the best of 60 drawn mixes of the later words, by their pairs with all words before them.
 rows() {
-  awk -v count="$count" '
+  awk -v count="$count" -v names="$names" '
     function draw(n) { seed = (seed * 1103515245 + 12345) % 2147483648; return int(seed / 65536) % n + 1 }
     function words(text) { lists++; size[lists] = split(text, w, " "); for (i in w) word[lists, i] = w[i] }
     function fresh(a,  i, j, n) { for (i in a) for (j in a) n += i + 0 < j + 0 && !((i, a[i], j, a[j]) in seen); return n }
     BEGIN {
-      words("sft rm dpo kto ppo grpo dr_grpo dapo rloo reinforce++ reinforce++-baseline remax gspo cispo sapo vespo luspo")
+      words(names)
       words("000 001 002 011 012 022 111 112 122 222")   # params, grads, optimizer
       words("1:1 2:1 2:2 4:1 4:2 4:4 3:1")               # ranks, of a node
       words("f32 bf16 fp16"); words("none layer"); words("none optimizer frozen all"); words("full lora"); words("0 0.5")
