@@ -228,7 +228,8 @@ static tri_status open_scope(const tri_runtime *rt, tri_scope scope, tri_comm *c
   c->scope = scope;
   TRI_TRY(tri_host_alloc(1, sizeof(MPI_Comm), &c->mpi));
   *(MPI_Comm *)c->mpi = MPI_COMM_NULL;
-  /* World numbers grow with the local rank within a node, and with the node across nodes. */
+  /* The key is the world rank, local_rank * nodes + node (comm.h). Within a node it grows with the local
+   * rank, and across nodes with the node. */
   TRI_MPI(MPI_Comm_split(*(MPI_Comm *)rt->mpi_world, color, rt->world_rank, (MPI_Comm *)c->mpi));
   MPI_Comm_set_errhandler(mpi_of(c), MPI_ERRORS_RETURN);
   MPI_Comm_rank(mpi_of(c), &c->rank);

@@ -11,7 +11,11 @@ struct tri_runtime;
 /* TRI_WORLD holds all ranks. TRI_NODE holds the ranks of this node. TRI_CROSS holds the ranks with my local
  * rank, one on every node. World ranks are numbered local_rank * nodes + node. A rank's share of a unit in
  * its node is therefore one contiguous piece, and its share in the world is a part of that piece (shard.h).
- * runtime.c reorders MPI_COMM_WORLD once. */
+ * runtime.c reorders MPI_COMM_WORLD once.
+ *
+ * Headers also speak of the parameter scope and the gradient scope. These are the ranks among which
+ * shard.params and shard.grads divide a model: TRI_NODE for `node`, TRI_WORLD for `world`, and this rank
+ * alone for `none`. A call that is collective over a scope of one rank does not wait for others. */
 typedef enum { TRI_WORLD, TRI_NODE, TRI_CROSS, TRI_SCOPE_COUNT } tri_scope;
 typedef enum { TRI_SUM, TRI_MAX } tri_redop;
 /* How a communicator carries out collectives on device memory. The way is chosen when it is opened:

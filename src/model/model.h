@@ -65,8 +65,8 @@ void                   tri_model_adapt(tri_model *m, bool on);
 const tri_model_shape *tri_model_get_shape(const tri_model *m);
 /* Pure. Returns the attention rule of its layers of this kind. */
 tri_attn_rule tri_model_attention(const tri_model *m, tri_layer_kind kind);
-/* Collective over the parameter scope. Keeps all weights gathered (for generation), or releases them
- * again. */
+/* Collective over the parameter scope. Keeps all weights gathered (for generation), or ends their use.
+ * Their memory stays planned. */
 TRI_CHECKED tri_status tri_model_hold(tri_model *m, bool hold, tri_stream *s);
 /* Collective over the parameter scope. Calls tri_params_forget_all on its stores. */
 TRI_CHECKED tri_status tri_model_forget_all(tri_model *m, tri_stream *s);
