@@ -1,5 +1,5 @@
-/* test_number.c - numbers as text. Judge: the exact number read back. Every shorter text must read back as
- * another number. */
+/* test_number.c - numbers as text, and the median. Judge: the exact number read back, and arithmetic by hand.
+ * Every shorter text must read back as another number. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/median.h"
 #include "base/number.h"
 
 #include <float.h>
@@ -83,8 +84,20 @@ static void every_number_reads_back(void **state) {
   }
 }
 
+/* By hand, with an odd and an even count, equal numbers, one and none. */
+static void medians(void **state) {
+  double odd[] = {3, -1, 2}, even[] = {8, 1, 4, 2}, equal[] = {5, 5}, one[] = {7};
+
+  (void)state;
+  assert_true(tri_median(odd, 3, 0) == 2);
+  assert_true(tri_median(even, 4, 0) == 3);
+  assert_true(tri_median(equal, 2, 0) == 5);
+  assert_true(tri_median(one, 1, 0) == 7);
+  assert_true(tri_median(one, 0, -9) == -9);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(known_numbers),
-                                     cmocka_unit_test(every_number_reads_back)};
+                                     cmocka_unit_test(every_number_reads_back), cmocka_unit_test(medians)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* checks_net.c - checks chosen interfaces, connections between nodes, and slow links and ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
+#include "base/median.h"
 #include "checks.h"
 
 #include <errno.h>
@@ -243,23 +244,15 @@ done:
 
 /* ---- slow links and ranks ---- */
 
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-
-  return (x > y) - (x < y);
-}
-
 /* Sets the median of the values above 0. 0: there is none. */
 static tri_status median_of(const double *x, int n, double *out) {
   double *sorted = NULL;
   int     m = 0;
 
-  *out = 0;
   TRI_TRY(TRI_ALLOC(sorted, n));
   for (int i = 0; i < n; i++)
     if (x[i] > 0) sorted[m++] = x[i];
-  qsort(sorted, (size_t)m, sizeof *sorted, by_value);
-  if (m) *out = sorted[m / 2];
+  *out = tri_median(sorted, m, 0);
   TRI_FREE(sorted);
   return TRI_OK;
 }

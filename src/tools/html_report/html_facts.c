@@ -3,10 +3,10 @@
 #include "html_facts.h"
 
 #include "base/host_memory.h"
+#include "base/median.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -44,24 +44,16 @@ static double sum_of(const tri_html_run *r, const char *name) {
   return n ? sum : (double)NAN;
 }
 
-static int by_size(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-
-  return (x > y) - (x < y);
-}
-
 static tri_status median_of(const tri_html_run *r, const char *name, double *out) {
   const tri_history_points p = numbers(r, name);
   double                  *sorted = NULL;
   int64_t                  n = 0;
 
-  *out = (double)NAN;
   TRI_TRY(TRI_ALLOC(sorted, p.n + 1));
   for (int64_t i = 0; i < p.n; i++)
     if (isfinite(p.value[i]) && tri_history_step(r->h)[p.row[i]] > 0)
       sorted[n++] = p.value[i]; /* step 0 trains nothing */
-  qsort(sorted, (size_t)n, sizeof *sorted, by_size);
-  if (n) *out = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
+  *out = tri_median(sorted, n, (double)NAN);
   TRI_FREE(sorted);
   return TRI_OK;
 }

@@ -3,8 +3,8 @@
 #include "series.h"
 
 #include "base/clock.h"
+#include "base/median.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 void tri_series_add(tri_series *s, double took_s, double to_s) {
@@ -26,19 +26,11 @@ bool tri_series_enough(const tri_series *s) {
          (s->n >= 1 && s->spent_s > e->most_s);
 }
 
-static int compare(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-
-  return (x > y) - (x < y);
-}
-
 double tri_series_median(const tri_series *s) {
   double x[TRI_SERIES_MOST];
 
-  if (!s->n) return 0;
   memcpy(x, s->x, (size_t)s->n * sizeof *x);
-  qsort(x, (size_t)s->n, sizeof *x, compare);
-  return (x[(s->n - 1) / 2] + x[s->n / 2]) / 2;
+  return tri_median(x, s->n, 0);
 }
 
 double tri_series_best(const tri_series *s) {
