@@ -159,7 +159,10 @@ static void suggest_algo(const tri_interview *v, char *out) {
     }
 }
 
-/* ---- checks of answers ---- */
+/* ---- checks of answers ----
+ *
+ * They fail with the second half of a message, such as "must be cpu or cuda". settle puts the flag and the
+ * text before it, and ask the text alone (tri_error_at). take_gpu fails with a whole message. */
 
 static tri_status take_device(tri_interview *v, const char *text) {
   if (strcmp(text, "cpu") != 0 && strcmp(text, "cuda") != 0) TRI_FAIL(TRI_EARG, "must be cpu or cuda");
