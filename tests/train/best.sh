@@ -68,6 +68,19 @@ launch "$ranks" "$dir/again" train.steps=24 $by checkpoint.save_total_limit=99
 launch "$ranks" "$dir/again" train.steps=24 $by run.resume="$dir/again/checkpoints/$(folder_of $before)"
 check "$dir/again" "$best" 20 24
 
+# The README's command keeps BEST alone, and without BEST it removes nothing.
+keep() { # output folder
+  sed -n '/^cd OUTPUT\/checkpoints/,/^```/{/^```/!p}' "$here/inputs/README.md" | sed "s|OUTPUT|$1|" > "$dir/keep.sh"
+  grep -q BEST "$dir/keep.sh" || fail "inputs/README.md has no command that keeps BEST alone"
+  bash "$dir/keep.sh" > "$dir/log" 2>&1
+}
+mv "$dir/again/checkpoints/BEST" "$dir/set-aside" && before_it=$(ls "$dir/again/checkpoints")
+! keep "$dir/again" || fail "the README's command works without BEST"
+[ "$(ls "$dir/again/checkpoints")" = "$before_it" ] || fail "without BEST the README's command removes checkpoints"
+mv "$dir/set-aside" "$dir/again/checkpoints/BEST" && keep "$dir/again" || fail "the README's command"
+[ "$(cd "$dir/again/checkpoints" && echo *) $(readlink "$dir/again/checkpoints/LATEST")" = \
+  "BEST LATEST $(folder_of "$best") $(folder_of "$best")" ] || fail "the README's command keeps $(ls "$dir/again/checkpoints")"
+
 # keep_best given in the middle of a run. Earlier evaluations count if their checkpoints exist. Less may be better.
 launch "$ranks" "$dir/later" train.steps=10
 launch "$ranks" "$dir/later" train.steps=12 checkpoint.keep_best=eval_response_length_mean_tokens
