@@ -81,9 +81,9 @@ typedef struct tri_data_opt {
   int64_t            max_prompt_tokens;                      /* 0 for no limit */
   const char        *max_prompt_name; /* its setting, for messages, or NULL for data.max_prompt_length */
   bool               from_deck;       /* messages name deck keys, not flags */
-  bool               evaluates; /* for eval, whose only flags for fields are --prompt-key and --answer-key */
-  const char        *file_key;  /* the deck key of the files, or NULL for a flag */
-  const char *const *beside;    /* [n_beside] other files read with the same keys, for cures */
+  const char *const *flags;    /* the command's flags for fields, ended by NULL, for cures. NULL: none */
+  const char        *file_key; /* the deck key of the files, or NULL for a flag */
+  const char *const *beside;   /* [n_beside] other files read with the same keys, for cures */
   int                n_beside;
   const char        *model;            /* the model's folder, for messages, or NULL */
   const char        *tokenizer_cure;   /* how to get a tokenizer, or NULL for tri_tokenizer_cure */

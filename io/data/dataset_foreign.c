@@ -20,6 +20,7 @@ typedef struct cure {
   tri_text rename;  /* a jq program that renames fields of this file instead of setting keys, or empty */
   tri_text names;   /* the names needed instead of keys, with their keys */
   bool     clashes; /* other lines have the names of the deck, so a key would break them */
+  bool     lacks;   /* the command has no setting for one of the fields */
 } cure;
 
 static void cure_free(cure *c) {
@@ -352,9 +353,13 @@ static tri_status cure_names(const tri_line_parser *in, cure *out) {
 
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
     if (!row[i].wanted || json_object_get(in->object, row[i].key)) continue;
-    if (!tri_line_parser_setting(in, row[i].deck, row[i].flag)) continue;
     const char *field = find_name(in, row[i].name);
     if (!field) field = find_near(in, row[i].key);
+    if (!tri_line_parser_setting(in, row[i].deck, row[i].flag)) {
+      if (field) TRI_TRY(put_rename(in, "no flag", row[i].key, field, out));
+      out->lacks |= field != NULL;
+      continue;
+    }
     found |= field && (i > 0 || !pairs || (has(in, in->chosen_key) && has(in, in->rejected_key)));
     TRI_TRY(put_key(in, row[i].deck, row[i].flag, row[i].key, field, out));
   }
@@ -383,9 +388,15 @@ static tri_status find_own_cure(const tri_line_parser *in, cure *out) {
   return inner ? cure_messages(in, path, inner, out) : cure_names(in, out);
 }
 
-/* Finds a cure. Where a key would break other lines, the cure renames the fields of this file instead. */
+/* Finds a cure. Where a key would break other lines, or the command cannot set it, the cure renames the
+ * fields of this file instead. */
 static tri_status find_cure(const tri_line_parser *in, cure *out) {
   TRI_TRY(find_own_cure(in, out));
+  if (out->lacks && out->rename.len && !out->command.len) {
+    out->said.len = 0;
+    TRI_TRY(tri_text_printf(&out->said, "rename the fields here by"));
+    return put_command(in, "", out->rename.data, out);
+  }
   if (!out->clashes || !out->said.len || out->command.len) return TRI_OK;
   out->said.len = 0;
   if (!out->rename.len)

@@ -199,9 +199,11 @@ tri_status tri_line_parser_take_text(tri_line_parser *in) {
   if (!has_completion && !has_text) {
     snprintf(what, sizeof what, "needs `%.100s` and `%.100s`, or `messages`, `text` or `tokens`",
              in->prompt_key, in->completion_key);
+    if (!tri_line_parser_setting(in, "data.completion_key", "--completion-key"))
+      return tri_foreign_refuse(in, what, in->completion_key, NULL);
     return tri_foreign_refuse(in, what, in->completion_key,
-                              tri_line_parser_setting(in, "data.prompt_key, data.completion_key",
-                                                      "--prompt-key, --completion-key"));
+                              in->opt->from_deck ? "data.prompt_key, data.completion_key"
+                                                 : "--prompt-key, --completion-key");
   }
   if (has_text) return put_whole(in, &in->buffer[0]);
   TRI_TRY(tri_line_parser_read_prompt(in));

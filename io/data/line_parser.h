@@ -93,11 +93,14 @@ static inline const char *tri_line_parser_file_key(const tri_line_parser *in) {
 static inline int64_t tri_first_learned(int64_t n_prompt) { return n_prompt > 1 ? n_prompt : 1; }
 
 /* Returns the setting that names a field of the line, its deck key or its flag, or NULL if the command has
- * none. */
+ * none (tri_data_opt.flags). flag may be NULL. */
 static inline const char *tri_line_parser_setting(const tri_line_parser *in, const char *deck,
                                                   const char *flag) {
+  const char *const *had = in->opt->flags;
+
   if (in->opt->from_deck) return deck;
-  return flag && in->opt->evaluates && strstr(flag, "--completion-key") ? NULL : flag;
+  while (had && *had && flag && strcmp(*had, flag) != 0) had++;
+  return had && *had && flag ? *had : NULL;
 }
 /* Fails because a line lacks a key, and names the fields it has. deck and flag set this key in a deck and
  * without one, or are NULL. Here and below a bad line is TRI_EINPUT with its place. */

@@ -93,6 +93,8 @@ static const char *refuse_answer(const void *rewards, const char *answer, size_t
 
 static tri_status open_data(tri_infer *f, const tri_eval_request *q, const tri_reward_set *set,
                             tri_dataset **out) {
+  static const char *const flags[] = {"--prompt-key", "--answer-key", NULL};
+
   bool         truths = tri_reward_set_needs(set) & TRI_REWARD_TRUTH;
   int64_t      context = tri_source_shape(f->source)->max_pos;
   tri_data_opt opt;
@@ -104,6 +106,7 @@ static tri_status open_data(tri_infer *f, const tri_eval_request *q, const tri_r
              "--max-new %lld leaves no space for a prompt, since the model's context is %lld tokens",
              (long long)q->max_new, (long long)context);
   opt.max_prompt_tokens = context - (q->max_new ? q->max_new : 1);
+  opt.flags = flags;
   opt.prompt_key = q->prompt_key;
   opt.answer_key = q->answer_key;
   opt.refuse = refuse_answer;

@@ -112,8 +112,11 @@ static tri_status read_texts(tri_infer *f, const request *q, input *in) {
 }
 
 static tri_status read_file(tri_infer *f, const request *q, input *in) {
+  static const char *const flags[] = {"--prompt-key", NULL};
+
   tri_data_opt opt = tri_infer_data(f, TRI_DATA_PROMPTS);
 
+  opt.flags = flags;
   opt.prompt_key = q->prompt_key;
   opt.max_prompt_tokens = tri_source_shape(f->source)->max_pos - 1;
   TRI_TRY(tri_dataset_open(&q->prompts, 1, &opt, &in->data));

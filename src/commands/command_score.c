@@ -260,6 +260,9 @@ static tri_status find_pairs(const tri_infer *f, const request *q, bool *out) {
 }
 
 static tri_status run(const char *model, const request *q) {
+  static const char *const flags[] = {"--prompt-key", "--completion-key", "--chosen-key", "--rejected-key",
+                                      NULL};
+
   tri_infer    f = {0};
   tri_dataset *data = NULL;
   tri_rollout  r = {0};
@@ -270,6 +273,7 @@ static tri_status run(const char *model, const request *q) {
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], tri_infer_chat(&f, &q->conversation)));
   TRI_TRY_DONE(find_pairs(&f, q, &x.pairs));
   tri_data_opt opt = tri_infer_data(&f, x.pairs ? TRI_DATA_PAIRS : TRI_DATA_SCORE);
+  opt.flags = flags;
   opt.prompt_key = q->prompt_key;
   opt.chosen_key = q->chosen_key;
   opt.rejected_key = q->rejected_key;

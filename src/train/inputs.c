@@ -171,7 +171,8 @@ static tri_status weigh(const tri_config *c, tri_dataset *d) {
 /* Collective over world. no_tokenizer has the meaning of its namesake in tri_data_opt. */
 static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_data_kind kind,
                             const tri_chat *chat, bool *no_tokenizer, tri_dataset **out) {
-  const tri_config *c = t->cfg;
+  static const char *const flags_of_eval[] = {"--prompt-key", "--answer-key", NULL};
+  const tri_config        *c = t->cfg;
   /* Keys of fields hold for both. */
   const tri_config_list *beside = files == &c->data.eval ? &c->data.train : &c->data.eval;
   int64_t                context = tri_source_shape(t->learner[TRI_POLICY].source)->max_pos;
@@ -193,7 +194,7 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
       .overlong = c->data.overlong,
       .max_prompt_tokens = c->data.max_prompt_length,
       .from_deck = !t->plan.evaluates,
-      .evaluates = t->plan.evaluates,
+      .flags = t->plan.evaluates ? flags_of_eval : NULL,
       .file_key = t->plan.evaluates        ? NULL
                   : files == &c->data.eval ? "data.eval"
                                            : "data.train",

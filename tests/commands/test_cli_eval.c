@@ -133,6 +133,8 @@ static void a_cure_is_a_flag_of_eval(void **state) {
   cli_refuses(64, ONE "eval shown --data asked.jsonl", "tri_foreign_refuse", "asked.jsonl:1", "question");
   assert_null(strstr(cli_err, "completion-key")); /* eval has no such flag, and no key of a deck either */
   assert_null(strstr(cli_err, "data.completion_key"));
+  cli_sh("command -v jq >/dev/null || exit 0; grep '^  jq ' .err >rename.sh; sh rename.sh && "
+         "grep -q '\"prompt\":.*\"completion\":' asked.new.jsonl");
 }
 
 /* A warning says once that greedy answers to a prompt are all alike, and only if they are. */

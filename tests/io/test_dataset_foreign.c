@@ -253,6 +253,30 @@ static void a_cure_breaks_no_other_file(void **state) {
   tri_chat_close(&chat);
 }
 
+/* A command's cures name only flags that it has. */
+static void only_flags_of_the_command_are_named(void **state) {
+  static const char        line[] = "{\"question\":\"a\",\"solution\":\"5\"}\n";
+  static const char *const asking[] = {"--prompt-key", NULL}, *const both[] = {"--prompt-key",
+                                                                               "--completion-key", NULL};
+  static const char *const *const flags[] = {NULL, asking, both};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+    tri_data_opt opt = options(TRI_DATA_SFT);
+    tri_dataset *d;
+    const char  *file[] = {path_a};
+    opt.from_deck = false;
+    opt.flags = flags[i];
+    put_file(path_a, line, strlen(line));
+    tri_error_clear();
+    assert_int_equal(tri_dataset_open(file, 1, &opt, &d), TRI_EINPUT);
+    assert_int_equal(tells(tri_error_message(), "--prompt-key question"), i == 2);
+    assert_int_equal(tells(tri_error_message(), "--completion-key solution"), i == 2);
+    assert_int_equal(tells(tri_error_message(), ".completion = .solution"), i < 2);
+    assert_null(strstr(tri_error_message(), "data."));
+  }
+}
+
 /* Where all files have the same other names, the deck's keys are the cure. */
 static void equal_names_are_cured_by_keys(void **state) {
   static const char line[] = "{\"question\":\"a\",\"solution\":\"5\"}\n";
@@ -276,6 +300,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(cures_keep_other_lines, setup, teardown),
       cmocka_unit_test_setup_teardown(a_cure_breaks_no_other_file, setup, teardown),
       cmocka_unit_test_setup_teardown(equal_names_are_cured_by_keys, setup, teardown),
+      cmocka_unit_test_setup_teardown(only_flags_of_the_command_are_named, setup, teardown),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
