@@ -200,6 +200,18 @@ void tri_log_lines(tri_log_level level, const char *text) { log_lines(level, UNN
 void tri_log_table(tri_log_level level, const char *text) { log_lines(level, UNNAMED, text, false); }
 void tri_warn_lines(const char *code, const char *text) { log_lines(TRI_LOG_WARN, code, text, true); }
 
+void tri_log_error(tri_log_level level, const char *fmt, ...) {
+  char    text[2 * TRI_MESSAGE_BYTES], begin[TRI_MESSAGE_BYTES];
+  va_list ap;
+
+  if (!is_wanted(level)) return;
+  va_start(ap, fmt);
+  tri_visible_format(begin, fmt, ap);
+  va_end(ap);
+  snprintf(text, sizeof text, "%s: %s", begin, tri_error_message());
+  log_lines(level, UNNAMED, text, true);
+}
+
 static void cut_newline(tri_text *t) {
   if (t->len && t->data[t->len - 1] == '\n') t->data[--t->len] = '\0';
 }

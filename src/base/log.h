@@ -28,6 +28,8 @@ void tri_log_file(void *file);
 void tri_log(tri_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void tri_log_narrow(tri_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void tri_log_lines(tri_log_level level, const char *text);
+/* Formats as tri_log does, and appends ": " and the message of the last error, whose lines stay lines. */
+void tri_log_error(tri_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void tri_log_table(tri_log_level level, const char *text);
 /* Writes one whole line with its newline to stderr and the file, at once, without locks and buffers. Any
  * thread may call it, even if other threads hang. */

@@ -222,8 +222,7 @@ static tri_status open_resumed(tri_trainer *t, tri_learner *l) {
     st = check_same_model(l->source, deck);
   } else if (st == TRI_EINPUT || st == TRI_EFORMAT || st == TRI_EFILE) {
     if (t->se->rt.world_rank == 0)
-      tri_log(TRI_LOG_WARN, "the checkpoint is used without a comparison with the model it began from: %s",
-              tri_error_message());
+      tri_log_error(TRI_LOG_WARN, "the checkpoint is used without a comparison with the model it began from");
     tri_error_clear();
     st = TRI_OK;
   }

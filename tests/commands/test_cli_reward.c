@@ -118,6 +118,11 @@ static void what_is_wrong_is_said(void **state) {
   cli_refuses(64, TRY "data.prompt_key=question --on mixed.jsonl", "tri_foreign_refuse", "mixed.jsonl:1",
               "question", "data.prompt_key: prompt");
   cli_refuses(64, ONE "reward model --on mixed.jsonl", "check_regular", "model");
+  cli_sh("mkdir -p adapted && echo '{}' >adapted/adapter_config.json");
+  assert_int_equal(cli_run(TRY "model.config=null model.tokenizer=null model.path=adapted --on bare.jsonl"),
+                   64);
+  cli_says(cli_err, "warning", "adapted", "lora.path", "--base"); /* lines of a message stay lines */
+  assert_null(strstr(cli_err, "\\n"));
   cli_refuses(64, TRY, "tri_flags_need", "--on F.jsonl");
   assert_int_equal(
       cli_run(TRY "\"reward=[{name: regex, pattern: 'a('}, {name: process, command: [sh, gone.sh]}]\" "

@@ -71,7 +71,7 @@ tri_status tri_html_report_open(const char *const *folder, int n, double now_uni
     st = tri_html_run_open(folder[i], now_unix_s, &p->run[p->n]);
     if (st == TRI_ENOMEM || (st != TRI_OK && p->n == 0 && i == n - 1)) goto done;
     if (st != TRI_OK) {
-      tri_log(TRI_LOG_WARN, "a folder is left out: %s", tri_error_message());
+      tri_log_error(TRI_LOG_WARN, "a folder is left out");
       tri_error_clear();
       p->n_left_out++;
       st = TRI_OK;

@@ -87,10 +87,9 @@ static tri_status find_model(source *s) {
   tri_status st = open_model(s);
 
   if (st != TRI_EINPUT) return st;
-  tri_log(
+  tri_log_error(
       TRI_LOG_WARN,
-      "the deck's model cannot be read, so texts are used as written, without tokens or special tokens: %s",
-      tri_error_message());
+      "the deck's model cannot be read, so texts are used as written, without tokens or special tokens");
   tri_error_clear();
   tri_chat_close(&s->chat);
   s->encoder.tokenizer = NULL;
@@ -307,7 +306,7 @@ static tri_status read_data(source *s) {
       TRI_TRY(st);
       continue;
     }
-    tri_log(TRI_LOG_WARN, "%s is not read: %s", i ? "data.eval" : "data.train", tri_error_message());
+    tri_log_error(TRI_LOG_WARN, "%s is not read", i ? "data.eval" : "data.train");
     tri_error_clear();
   }
   return TRI_OK;
