@@ -92,7 +92,7 @@ static bool has_space(const tri_work_queue *d, size_t n) {
   size_t at_once = d->opt.trial ? SAID_BYTES_OF_TRIAL : SAID_BYTES;
   size_t in_all = d->opt.trial ? SAID_BYTES_OF_TRIAL : SAID_BYTES_IN_ALL;
 
-  return d->said.len + n + 1 <= at_once && d->n_said_in_all + n <= in_all;
+  return d->said.len + n + 1 <= at_once && d->n_said_in_all + n + 1 <= in_all;
 }
 
 /* Tells whether a program before the last restart said this line [n], which ends with a newline. */
@@ -125,7 +125,7 @@ void tri_work_queue_say(tri_work_queue *d, const char *line, size_t bytes) {
   if (is_repeated(&d->repeats, shown, n + 1)) {
     d->repeats.again++;
   } else if (has_space(d, n) && tri_text_put(&d->said, shown, n + 1) == TRI_OK) {
-    d->n_said_in_all += n;
+    d->n_said_in_all += n + 1; /* an empty line counts too */
     if (!d->opt.trial && tri_text_put(&d->repeats.shown, shown, n + 1) != TRI_OK) tri_error_clear();
   } else {
     tri_error_clear();
