@@ -543,7 +543,8 @@ static tri_status open_both(tri_trainer *t, const tri_chat *chat) {
   remember_data(t);
   if (errors(t) > before && is_eval_of_train(c)) return TRI_OK;
   if (c->eval.steps > 0 && c->data.eval.n)
-    NOTE(tri_error_about(open_eval(t, asked, learned, chat), "data.eval"));
+    NOTE(tri_error_about(open_eval(t, asked, learned, chat),
+                         t->plan.evaluates ? "--data or data.eval" : "data.eval"));
   return TRI_OK;
 }
 

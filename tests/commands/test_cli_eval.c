@@ -130,7 +130,8 @@ static void a_cure_is_a_flag_of_eval(void **state) {
   cli_succeeds(ONE "eval own --data asked.jsonl --prompt-key question --answer-key solution");
   cli_succeeds(ONE SFT "run.output=shown run.resume=never train.steps=1 eval.steps=1 data.eval=sft.jsonl "
                        "checkpoint.save_final=true");
-  cli_refuses(64, ONE "eval shown --data asked.jsonl", "tri_foreign_refuse", "asked.jsonl:1", "question");
+  cli_refuses(64, ONE "eval shown --data asked.jsonl", "tri_foreign_refuse", "asked.jsonl:1", "question",
+              "--data");
   assert_null(strstr(cli_err, "completion-key")); /* eval has no such flag, and no key of a deck either */
   assert_null(strstr(cli_err, "data.completion_key"));
   cli_sh("command -v jq >/dev/null || exit 0; grep '^  jq ' .err >rename.sh; sh rename.sh && "
