@@ -232,5 +232,5 @@ static tri_status plan(int argc, char **argv, int *code) {
 const tri_command tri_command_plan = {
     "plan", "DECK [key=value ...]",
     "compute memory, disk and time of a run, and propose changes that make it fit. The exit code is 0 if the "
-    "memory fits, else 64, and does not tell of disk and walltime",
+    "memory fits, else 64, and does not cover disk and walltime",
     plan};

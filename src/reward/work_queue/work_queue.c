@@ -46,8 +46,8 @@ typedef struct repeats {
   size_t   n_before; /* bytes of `shown` from programs before the last restart */
   int64_t  again;    /* lines of the current program that one of these said */
   int64_t  n, times; /* such lines of the last program that had any, and the number of these programs */
-  int64_t  told;     /* times when the log last told of them */
-  bool     is_due;   /* the log has to tell of them */
+  int64_t  told;     /* times when the log last reported them */
+  bool     is_due;   /* the log has to report them */
 } repeats;
 
 struct tri_work_queue {
@@ -105,7 +105,7 @@ static bool is_repeated(const repeats *r, const char *line, size_t n) {
   return false;
 }
 
-/* Counts the repeated lines of a program that ended. The log tells of them at powers of two. */
+/* Counts the repeated lines of a program that ended. The log reports them at powers of two. */
 static void count_repeats(repeats *r) {
   if (r->again) {
     r->n = r->again;

@@ -316,7 +316,7 @@ static tri_status put_verdict(const tri_plan *p, tri_text *out) {
     TRI_LINE(out, "%s: %s of %s of each GPU; a node must have %s of its own", fits, need, space, host);
   if (!but) return TRI_OK;
   TRI_LINE(out, "BUT %s", but);
-  TRI_LINE(out, "exit code 0 all the same, because it tells of memory alone");
+  TRI_LINE(out, "exit code 0 nevertheless, because it covers memory only");
   return TRI_OK;
 }
 
