@@ -207,6 +207,13 @@ int32_t tri_tokenizer_named(const tri_tokenizer *t, const char *name) {
 const char *tri_tokenizer_cure(const char *folder, char out[TRI_TOKENIZER_CURE_BYTES]) {
   const char *quote = folder ? "\"" : "", *name = folder ? folder : "FOLDER";
 
+  if (folder && tri_file_in(folder, "MANIFEST.json")) {
+    snprintf(out, TRI_TOKENIZER_CURE_BYTES,
+             "A checkpoint takes no further files. Write a model folder (trireme export %s MODEL), and copy "
+             "tokenizer.json from the model's source to MODEL",
+             folder);
+    return out;
+  }
   snprintf(out, TRI_TOKENIZER_CURE_BYTES,
            "Copy it there from the model's source, or make it with transformers: "
            "AutoTokenizer.from_pretrained(%s%s%s).save_pretrained(%s%s%s)",

@@ -36,8 +36,8 @@
  * tokenizer_config.json, special tokens are not found in texts. */
 typedef struct tri_tokenizer tri_tokenizer;
 enum { TRI_TOKENIZER_CURE_BYTES = 4096 }; /* chosen: two paths of the usual length */
-/* Pure. Writes the cure for a model whose folder has no tokenizer.json, as one line for a message that names
- * the folder. folder may be NULL. Returns out. */
+/* Not collective. Writes the cure for a model whose folder has no tokenizer.json, as one line for a message
+ * that names the folder, a model folder or a checkpoint. folder may be NULL. Returns out. */
 const char *tri_tokenizer_cure(const char *folder, char out[TRI_TOKENIZER_CURE_BYTES]);
 
 /* A growable list of ids. Zero-initialise. tri_tokens_free frees it and leaves it zeroed. */

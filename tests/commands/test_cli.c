@@ -361,6 +361,12 @@ static void missing_files_are_named(void **state) {
   cli_fails(64, ONE "tokenize lacking sft.jsonl", "lacking: ", "save_pretrained(\"lacking\")");
   cli_sh("cp model/config.json lacking");
   cli_fails(64, ONE "generate lacking hi --max-new 4", "lacking", "save_pretrained(\"lacking\")");
+  cli_sh("for i in 1 2 3 4 5 6 7 8; do echo \"{\\\"tokens\\\": [$i, 2, 3]}\"; done >ids.jsonl");
+  cli_succeeds(ONE LOAD "model.path=lacking data.train=ids.jsonl run.output=bare train.steps=1");
+  cli_fails(64, ONE "generate bare hi --max-new 2", "bare/checkpoints/step-00000001", "trireme export ");
+  cli_succeeds(ONE "export bare/checkpoints/step-00000001 whole"); /* the cure, as it stands */
+  cli_sh("cp model/tokenizer.json whole");
+  cli_succeeds(ONE "generate whole hi --max-new 2");
   cli_fails(64, ONE GRPO "rollout.replay=nope", "nope", "(rollout.replay)");
   cli_fails_in(64, ONE SFT "run.resume=nope", "find_resume", "run.resume");
   cli_fails_in(64, ONE "generate nope hi", "tri_source_missing", "nope: ");
