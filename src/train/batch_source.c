@@ -241,7 +241,9 @@ tri_status tri_assume_lines(const tri_trainer *t, const tri_config_list *files, 
                  prompts ? "prompts" : "lines", (long long)l.n, l.from);
   if (train && missing == files->n)
     tri_log_narrow(TRI_LOG_INFO, "  %s",
-                   c->model.config ? "Give model.tokenizer." : tri_tokenizer_cure(c->model.path, cure));
+                   c->model.config
+                       ? "Give model.tokenizer."
+                       : tri_tokenizer_cure(tri_source_name(t->learner[TRI_POLICY].source), cure));
   if (train && !c->train.steps)
     tri_log_narrow(
         TRI_LOG_INFO,

@@ -364,6 +364,8 @@ static void missing_files_are_named(void **state) {
   cli_sh("for i in 1 2 3 4 5 6 7 8; do echo \"{\\\"tokens\\\": [$i, 2, 3]}\"; done >ids.jsonl");
   cli_succeeds(ONE LOAD "model.path=lacking data.train=ids.jsonl run.output=bare train.steps=1");
   cli_fails(64, ONE "generate bare hi --max-new 2", "bare/checkpoints/step-00000001", "trireme export ");
+  cli_succeeds(ONE "plan sft.yaml model.config=null model.tokenizer=null model.path=bare");
+  cli_tells("tokenizer.json", "bare/checkpoints/step-00000001", " MODEL"); /* as above */
   cli_succeeds(ONE "export bare/checkpoints/step-00000001 whole"); /* the cure, as it stands */
   cli_sh("cp model/tokenizer.json whole");
   cli_succeeds(ONE "generate whole hi --max-new 2");
