@@ -366,7 +366,7 @@ static void missing_files_are_named(void **state) {
   cli_fails(64, ONE "generate bare hi --max-new 2", "bare/checkpoints/step-00000001", "trireme export ");
   cli_succeeds(ONE "plan sft.yaml model.config=null model.tokenizer=null model.path=bare");
   cli_tells("tokenizer.json", "bare/checkpoints/step-00000001", " MODEL"); /* as above */
-  cli_succeeds(ONE "export bare/checkpoints/step-00000001 whole"); /* the cure, as it stands */
+  cli_succeeds(ONE "export bare/checkpoints/step-00000001 whole");         /* the cure, as it stands */
   cli_sh("cp model/tokenizer.json whole");
   cli_succeeds(ONE "generate whole hi --max-new 2");
   cli_fails(64, ONE GRPO "rollout.replay=nope", "nope", "(rollout.replay)");
