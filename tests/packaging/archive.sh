@@ -18,6 +18,7 @@ pack() { # CPACK'S FILE, NAME. Sets $archive to the archive's path, and unpacks 
   "$(dirname "$cmake")/cpack" --config "$build/$1" -B "$dir/packed" >"$dir/log" 2>&1 || { cat "$dir/log"; fail "$1: cpack"; }
   ! grep -iE 'warning|error' "$dir/log" || fail "$1: cpack warns"
   archive=$(sed -n 's/^CPack: - package: \(.*\) generated\.$/\1/p' "$dir/log")
+  (cd "$(dirname "$archive")" && sha256sum --quiet -c "$archive.sha256") || fail "$1: the checksum is not the archive's"
   mkdir "$dir/$2"
   tar -xzf "$archive" -C "$dir/$2"
 }
