@@ -76,7 +76,8 @@ static tri_status put_texts(tri_text *t, const tri_rollout_text *text) {
 
 tri_status tri_rollout_file_line(const tri_rollout *r, int q, const tri_rollout_form *form,
                                  const tri_rollout_text *text, tri_text *t) {
-  int64_t first = r->start[q], answer = first + r->prompt_len[q], n = r->start[q + 1] - first;
+  int64_t first = r->start[q], answer = first + r->prompt_len[q], n = r->start[q + 1] - first,
+          row = tri_rollout_first_row(r, q);
 
   TRI_ASSERT(r->stop[q] >= 0 && r->stop[q] < N_STOP);
   TRI_TRY(tri_text_put(t, "{", 1));
@@ -90,8 +91,9 @@ tri_status tri_rollout_file_line(const tri_rollout *r, int q, const tri_rollout_
   TRI_TRY(put_logprobs(t, r->old_logp + answer, r->start[q + 1] - answer));
   if (form->reward_name) TRI_TRY(put_rewards(t, r, q, form->reward_name));
   if (form->advantages && tri_rollout_loss_tokens(r, q) > 0) {
+    while (!tri_rollout_has_loss(r, row)) row++;
     TRI_TRY(tri_text_printf(t, ", \"advantage\": "));
-    TRI_TRY(tri_json_put_float(t, r->adv[tri_rollout_first_row(r, q)]));
+    TRI_TRY(tri_json_put_float(t, r->adv[row]));
   }
   return tri_text_printf(t, ", \"stop\": \"%s\"%s}", stop_word[r->stop[q]],
                          r->masked.answer[q] == TRI_FILLER ? ", \"filler\": true" : "");

@@ -25,7 +25,7 @@ typedef struct tri_rollout_form {
 TRI_CHECKED tri_status tri_rollout_file_path(const char *folder, int64_t step, char out[TRI_FILE_PATH_BYTES]);
 /* Appends sequence q as a line, without the newline. text NULL: no texts. A line has no prompt_id if it is
  * below 0, no log-probabilities if one is unknown, and no unknown reward (a missing reward of a failed answer
- * is null). `advantage` is that of the first answer token. Only the lines of a TRI_FILLER have `filler`. */
+ * is null). `advantage` is that of the first token with loss. Only lines of a TRI_FILLER have `filler`. */
 TRI_CHECKED tri_status tri_rollout_file_line(const tri_rollout *r, int q, const tri_rollout_form *form,
                                              const tri_rollout_text *text, tri_text *out);
 

@@ -11,15 +11,19 @@ static const char *const gae_options[] = {"algo.gamma", "algo.lam", NULL};
 static const char *const no_options[] = {NULL};
 
 /* A_t = r_t + gamma A_(t+1). r_t = - the token's cost, and at the last token plus reward - baseline (Hu et
- * al. 2025, REINFORCE++, eq. 5 and 6; OpenRLHF, experience_maker.py, get_cumulative_returns). */
+ * al. 2025, REINFORCE++, eq. 5 and 6; OpenRLHF, experience_maker.py, get_cumulative_returns). Here t counts
+ * the tokens with loss. Tokens between them neither cost nor discount. */
 static void fill_answer(const tri_algo_opt *o, tri_rollout *r, int q, double gamma, double baseline) {
   double sum = (double)r->reward[q] - baseline;
+  bool   last = true;
 
   tri_answer_advantage(r, q, 0);
   if (!tri_rollout_counts(r, q)) return;
   for (int64_t i = r->start[q + 1] - 1; i >= tri_rollout_first_row(r, q); i--) {
-    sum = (i == r->start[q + 1] - 1 ? sum : gamma * sum) - tri_answer_cost(o, r, i);
+    if (!tri_rollout_has_loss(r, i)) continue;
+    sum = (last ? sum : gamma * sum) - tri_answer_cost(o, r, i);
     r->adv[i] = (float)sum;
+    last = false;
   }
 }
 
@@ -63,7 +67,7 @@ static tri_status fill_greedy(const tri_algo_opt *o, tri_rollout *r) {
 
 static tri_status check_values(const tri_rollout *r, int q) {
   for (int64_t i = tri_rollout_first_row(r, q); i < r->start[q + 1]; i++)
-    if (!isfinite(r->critic.value[i]))
+    if (tri_rollout_has_loss(r, i) && !isfinite(r->critic.value[i]))
       TRI_FAIL(TRI_ENUMERIC,
                "answer %d to prompt_id %lld: the critic's value of token %lld is %g. Check the critic's "
                "weights, or lower critic.learning_rate.",
@@ -75,7 +79,11 @@ static tri_status check_values(const tri_rollout *r, int q) {
 /* delta_t = r_t + gamma V_(t+1) - V_t, A_t = delta_t + gamma lam A_(t+1), R_t = A_t + V_t. r_t = - the
  * token's cost, and at the last token plus the reward. After the last token V is 0, even if the answer was
  * cut (Schulman et al. 2016, eq. 16; verl, core_algos.py, compute_gae_advantage_return; OpenRLHF, the
- * same). */
+ * same).
+ *
+ * Here t counts the tokens with loss. If tokens without loss follow token t, V_(t+1) is the value at the next
+ * token with loss, whose state includes them. They have no delta, and A_(t+1) passes over them unchanged
+ * (verl, compute_gae_advantage_return, nextvalues and lastgaelam with response_mask 0). */
 static void fill_estimates(const tri_algo_opt *o, tri_rollout *r, int q) {
   double paid = (double)r->reward[q], next = 0, adv = 0;
 
@@ -83,6 +91,7 @@ static void fill_estimates(const tri_algo_opt *o, tri_rollout *r, int q) {
   for (int64_t i = r->start[q]; i < r->start[q + 1]; i++) r->critic.ret[i] = 0;
   if (!tri_rollout_counts(r, q)) return;
   for (int64_t i = r->start[q + 1] - 1; i >= tri_rollout_first_row(r, q); i--) {
+    if (!tri_rollout_has_loss(r, i)) continue;
     double value = (double)r->critic.value[i];
     adv = paid - tri_answer_cost(o, r, i) + o->gamma * next - value + o->gamma * o->lam * adv;
     r->adv[i] = (float)adv;

@@ -104,19 +104,20 @@ static void whiten(tri_rollout *r) {
   double              n = 0, mean = 0, variance = 0;
 
   for (int q = 0; q < r->n_seq; q++)
-    for (int64_t i = r->start[q + 1] - tri_rollout_loss_tokens(r, q); i < r->start[q + 1]; i++) {
+    for (int64_t i = tri_rollout_first_row(r, q); i < r->start[q + 1]; i++) {
+      if (!tri_rollout_learns(r, q, i)) continue;
       mean += (double)r->adv[i];
       n++;
     }
   if (n == 0) return;
   mean /= n;
   for (int q = 0; q < r->n_seq; q++)
-    for (int64_t i = r->start[q + 1] - tri_rollout_loss_tokens(r, q); i < r->start[q + 1]; i++)
-      variance += ((double)r->adv[i] - mean) * ((double)r->adv[i] - mean);
+    for (int64_t i = tri_rollout_first_row(r, q); i < r->start[q + 1]; i++)
+      if (tri_rollout_learns(r, q, i)) variance += ((double)r->adv[i] - mean) * ((double)r->adv[i] - mean);
   variance = fmax(variance / n, LEAST_VARIANCE);
   for (int q = 0; q < r->n_seq; q++)
-    for (int64_t i = r->start[q + 1] - tri_rollout_loss_tokens(r, q); i < r->start[q + 1]; i++)
-      r->adv[i] = (float)(((double)r->adv[i] - mean) / sqrt(variance));
+    for (int64_t i = tri_rollout_first_row(r, q); i < r->start[q + 1]; i++)
+      if (tri_rollout_learns(r, q, i)) r->adv[i] = (float)(((double)r->adv[i] - mean) / sqrt(variance));
 }
 
 /* trl, grpo_trainer.py, mask_truncated_completions. */

@@ -22,7 +22,7 @@ static tri_status answer_score(const tri_algo_opt *o, const tri_rollout *r, int 
   double kl = 0;
 
   for (int64_t i = tri_rollout_first_row(r, q); pays_kl(o) && i < r->start[q + 1]; i++)
-    kl += answer_kl(o, r, i);
+    if (tri_rollout_has_loss(r, i)) kl += answer_kl(o, r, i);
   *score = (double)r->reward[q] - o->kl_coef * kl;
   if (!isfinite(*score))
     TRI_FAIL(TRI_ENUMERIC,
@@ -55,7 +55,8 @@ int tri_answer_group(const tri_rollout *r, int q, const double *score, double *g
 void tri_answer_advantage(tri_rollout *r, int q, double adv) {
   int64_t first = tri_rollout_first_row(r, q);
 
-  for (int64_t i = r->start[q]; i < r->start[q + 1]; i++) r->adv[i] = i < first ? 0.0f : (float)adv;
+  for (int64_t i = r->start[q]; i < r->start[q + 1]; i++)
+    r->adv[i] = i < first || !tri_rollout_has_loss(r, i) ? 0.0f : (float)adv;
 }
 
 /* ---- losses of pairs and labelled answers ---- */

@@ -73,8 +73,8 @@ static double mean_beside(const tri_algo_opt *o, const tri_rollout *r, int begin
 
   (void)o;
   for (int q = begin; q < end; q++)
-    for (int64_t i = tri_rollout_first_row(r, q); !r->masked.answer[q] && i < r->start[q + 1]; i++)
-      if (tri_rollout_has_loss(r, i)) sum += (double)r->seen[i] - (double)r->ref_logp[i];
+    for (int64_t i = tri_rollout_first_row(r, q); i < r->start[q + 1]; i++)
+      if (tri_rollout_learns(r, q, i)) sum += (double)r->seen[i] - (double)r->ref_logp[i];
   return sum <= 0 ? 0 : sum / (end - begin);
 }
 

@@ -69,7 +69,8 @@ double tri_explained_variance(const tri_rollout *r) {
 
   for (int pass = 0; pass < 2; pass++) {
     for (int q = 0; q < r->n_seq; q++)
-      for (int64_t i = r->start[q + 1] - tri_rollout_loss_tokens(r, q); i < r->start[q + 1]; i++) {
+      for (int64_t i = tri_rollout_first_row(r, q); i < r->start[q + 1]; i++) {
+        if (!tri_rollout_learns(r, q, i)) continue;
         double ret = (double)r->critic.ret[i], left = ret - (double)r->critic.value[i];
         if (pass == 0) {
           n++;

@@ -24,7 +24,7 @@ TRI_CHECKED tri_status tri_answer_scores(const tri_algo_opt *o, const tri_rollou
 /* Copies the scores of sequence q's group into group [r->group], in order, without dropped answers. Returns
  * their number. */
 int tri_answer_group(const tri_rollout *r, int q, const double *score, double *group);
-/* Sets r->adv of sequence q to adv at every token with loss, and to 0 before them. */
+/* Sets r->adv of sequence q to adv at every token with loss, and to 0 elsewhere. */
 void tri_answer_advantage(tri_rollout *r, int q, double adv);
 
 /* ---- losses ---- */

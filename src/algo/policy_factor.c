@@ -48,8 +48,8 @@ static int64_t count_up_to(const tri_rollout *r, int begin, int end, int64_t mos
   int64_t n = 0;
 
   for (int q = begin; q < end; q++)
-    for (int64_t i = r->start[q + 1] - tri_rollout_loss_tokens(r, q); i < r->start[q + 1]; i++)
-      n += order_of(r->seen[i]) <= most;
+    for (int64_t i = tri_rollout_first_row(r, q); i < r->start[q + 1]; i++)
+      n += tri_rollout_learns(r, q, i) && order_of(r->seen[i]) <= most;
   return n;
 }
 

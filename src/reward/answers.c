@@ -190,8 +190,9 @@ static tri_status gather(const tri_answers *x, tri_rollout *r, judged *j) {
       continue;
     }
     j->number[j->n] = q;
-    j->a[j->n++] =
+    j->a[j->n] =
         make_answer(x, q, r->token + r->start[q], r->prompt_len[q], n_token, r->stop[q] == TRI_STOP_LENGTH);
+    j->a[j->n++].n_given = (int)tri_rollout_given_tokens(r, q);
   }
   return TRI_OK;
 }

@@ -146,7 +146,7 @@ static void add_answer(const tri_rollout *r, bool right, int q, tri_figures *to)
   to->answers++;
   to->sum[TRI_FIGURE_REWARD] += (double)r->reward[q];
   to->sum[TRI_FIGURE_PASS_1] += right;
-  to->sum[TRI_FIGURE_LENGTH] += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]);
+  to->sum[TRI_FIGURE_LENGTH] += (double)tri_rollout_drawn_tokens(r, q);
   to->sum[TRI_FIGURE_TRUNCATED] += r->stop[q] == TRI_STOP_LENGTH;
 }
 

@@ -37,6 +37,7 @@ typedef struct tri_answer {
   size_t         opening_bytes, whole_bytes;
   const int32_t *token; /* [n_prompt + n_token] tokens of the prompt, then of the answer */
   int            n_prompt, n_token;
+  int            n_given; /* tokens of the answer that were not drawn */
   bool           truncated;
 } tri_answer;
 

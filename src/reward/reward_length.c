@@ -60,7 +60,8 @@ static tri_status length_score(void *state, const tri_answer *a, int n, float *s
   const shape *x = state;
 
   for (int q = 0; q < n; q++) {
-    double over = (double)(a[q].n_token - (x->longest - x->buffer)) / (double)x->buffer;
+    int    length = a[q].n_token - a[q].n_given;
+    double over = (double)(length - (x->longest - x->buffer)) / (double)x->buffer;
     score[q] = over <= 0 ? 0 : (float)(-x->factor * fmin(over, 1));
   }
   return TRI_OK;

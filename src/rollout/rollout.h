@@ -103,8 +103,13 @@ static inline int64_t tri_rollout_first_row(const tri_rollout *r, int q) {
 static inline bool tri_rollout_has_loss(const tri_rollout *r, int64_t i) {
   return !r->masked.token || !r->masked.token[i];
 }
-/* Returns the number of tokens with loss of sequence q, among the rows from its first row to start[q+1]. In
- * an answer all of these have loss. A masked sequence has none. */
+/* True if row i of sequence q has loss. A masked sequence has none. Row i must not be before the sequence's
+ * first row. */
+static inline bool tri_rollout_learns(const tri_rollout *r, int q, int64_t i) {
+  return !r->masked.answer[q] && tri_rollout_has_loss(r, i);
+}
+/* Returns the number of tokens with loss of sequence q. They may be fewer than the rows from its first row to
+ * start[q+1], with others between them. */
 static inline int64_t tri_rollout_loss_tokens(const tri_rollout *r, int q) {
   int64_t n = 0;
 
@@ -112,6 +117,19 @@ static inline int64_t tri_rollout_loss_tokens(const tri_rollout *r, int q) {
   if (!r->masked.token) return r->start[q + 1] - tri_rollout_first_row(r, q);
   for (int64_t i = tri_rollout_first_row(r, q); i < r->start[q + 1]; i++) n += tri_rollout_has_loss(r, i);
   return n;
+}
+/* Returns the number of tokens behind the prompt of sequence q that were not drawn. A masked sequence has
+ * them too. */
+static inline int64_t tri_rollout_given_tokens(const tri_rollout *r, int q) {
+  int64_t n = 0;
+
+  for (int64_t i = r->start[q] + r->prompt_len[q]; r->masked.token && i < r->start[q + 1]; i++)
+    n += !tri_rollout_has_loss(r, i);
+  return n;
+}
+/* Returns the length of an answer, the number of tokens that were drawn. */
+static inline int64_t tri_rollout_drawn_tokens(const tri_rollout *r, int q) {
+  return r->start[q + 1] - r->start[q] - r->prompt_len[q] - tri_rollout_given_tokens(r, q);
 }
 /* Returns the number of sequences before the fillers. */
 static inline int tri_rollout_counted(const tri_rollout *r) {

@@ -168,7 +168,7 @@ static void report_answers(tri_trainer *t, const tri_rollout *r) {
     n++;
     mean += (double)r->reward[q];
     baseline += (double)r->baseline[q];
-    length += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]);
+    length += (double)tri_rollout_drawn_tokens(r, q);
   }
   mean /= n;
   for (int q = 0; q < r->n_seq; q++)

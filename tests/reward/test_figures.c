@@ -178,9 +178,31 @@ static void what_is_not_had(void **state) {
   tri_reward_set_close(&set);
 }
 
+/* Lengths are drawn tokens with the end token. Two of the first answer's were not drawn. */
+static void lengths_are_of_drawn_tokens(void **state) {
+  static const answer         two[] = {{"1", 1}, {"2", 0}};
+  static const tri_reward_opt exact = {.name = "exact", .weight = 1};
+  const int                   vote[] = {-1, -1};
+  tri_figures                 all = {0}, drawn = {0};
+  tri_reward_set             *set;
+  tri_rollout                 r;
+
+  (void)state;
+  assert_int_equal(tri_reward_set_open(&exact, 1, NULL, &set), TRI_OK);
+  make(two, 2, 1, &r);
+  tri_figures_add(&r, set, vote, &all);
+  assert_true(r.start[1] == 3 && tri_figure_mean(&all, TRI_FIGURE_LENGTH) == 2);
+  r.masked.token[1] = r.masked.token[2] = 1;
+  tri_figures_add(&r, set, vote, &drawn);
+  assert_true(tri_figure_mean(&drawn, TRI_FIGURE_LENGTH) == 1);
+  tri_rollout_free(&r);
+  tri_reward_set_close(&set);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(groups_by_hand), cmocka_unit_test(results_are_the_rewards),
-      cmocka_unit_test(one_answer_is_all_of_them), cmocka_unit_test(what_is_not_had)};
+      cmocka_unit_test(one_answer_is_all_of_them), cmocka_unit_test(what_is_not_had),
+      cmocka_unit_test(lengths_are_of_drawn_tokens)};
   return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -638,21 +638,22 @@ static tri_reward_opt shaping(const char *buffer, const char *factor) {
   return o;
 }
 
-/* Scores one answer of n tokens. Its text does not matter. */
+/* Scores an answer of n tokens, and one with more that were not drawn. Their text does not matter. */
 static float shaped(int64_t longest, const char *buffer, const char *factor, int n) {
   tri_reward_opt  o = shaping(buffer, factor);
   tri_reward_env  env = {.longest = longest, .longest_key = "the test"};
-  tri_answer      a = {.prompt_id = 12, .response = "", .n_prompt = 3, .n_token = n};
-  float           part, total;
-  int32_t         failed;
+  tri_answer      a[] = {{.prompt_id = 12, .response = "", .n_prompt = 3, .n_token = n},
+                         {.prompt_id = 12, .response = "", .n_prompt = 3, .n_token = n + 7, .n_given = 7}};
+  float           part[2], total[2];
+  int32_t         failed[2];
   tri_reward_set *set;
 
   assert_int_equal(tri_reward_set_open(&o, 1, &env, &set), TRI_OK);
-  assert_int_equal(tri_reward_set_score(set, &a, 1, &part, &total, &failed), TRI_OK);
-  assert_true(part == total && !failed);
-  assert_int_equal(tri_reward_set_is_full(set, &part), part == 0);
+  assert_int_equal(tri_reward_set_score(set, a, 2, part, total, failed), TRI_OK);
+  assert_true(part[0] == total[0] && !failed[0] && part[1] == part[0]);
+  assert_int_equal(tri_reward_set_is_full(set, part), part[0] == 0);
   tri_reward_set_close(&set);
-  return part;
+  return part[0];
 }
 
 /* Judge: TRL's get_soft_overlong_punishment (tests/golden/make_reward_golden.py). We do not copy its two
