@@ -96,7 +96,7 @@ tri_status tri_rollout_file_line(const tri_rollout *r, int q, const tri_rollout_
     TRI_TRY(tri_json_put_float(t, r->adv[row]));
   }
   return tri_text_printf(t, ", \"stop\": \"%s\"%s}", stop_word[r->stop[q]],
-                         r->masked.answer[q] == TRI_FILLER ? ", \"filler\": true" : "");
+                         r->masked[q] == TRI_FILLER ? ", \"filler\": true" : "");
 }
 
 /* One line of the file. */
@@ -355,7 +355,7 @@ static tri_status assemble(const saved_file *f, const tri_replay_opt *opt, tri_r
     out->sample[q] = l->sample;
     out->prompt_len[q] = l->prompt_len;
     out->stop[q] = l->stop;
-    out->masked.answer[q] = l->filler ? TRI_FILLER : 0;
+    out->masked[q] = l->filler ? TRI_FILLER : 0;
     out->reward[q] = l->reward;
     memcpy(out->token + at, l->token, (size_t)l->n * sizeof *l->token);
     memcpy(out->old_logp + at, l->logp, (size_t)l->n * sizeof *l->logp);

@@ -45,7 +45,7 @@ typedef struct tri_replay_opt {
  * `group` successive lines are the answers to one prompt. They have one prompt_id, or none (then -1).
  * `tokens` is required. Defaults of missing fields: `prompt_tokens` 1, `sample` the line's index in its
  * group, `stop` eos, `logprobs` and `reward` NaN, parts of `rewards` NaN, `filler` false. The last groups may
- * be fillers. They are TRI_FILLER in out->masked.answer, and no exchange sends them. out->has_logp and
+ * be fillers. They are TRI_FILLER in out->masked, and no exchange sends them. out->has_logp and
  * has_reward are true if every line of the file has these, the same on every rank. Advantages are 0. *out
  * must be empty before. Any mistake is TRI_EINPUT with FILE:LINE. */
 TRI_CHECKED tri_status tri_rollout_file_read(const char *folder, int64_t step, const tri_replay_opt *opt,

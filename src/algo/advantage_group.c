@@ -44,7 +44,7 @@ static tri_status group_advantage(const tri_algo_opt *o, tri_rollout *r) {
   for (int q = 0; q < r->n_seq; q++) {
     double own_std, adv = 0;
     n = tri_answer_group(r, q, score, some);
-    own_std = r->masked.answer[q] == TRI_DROPPED ? 0 : std_of(some, n);
+    own_std = r->masked[q] == TRI_DROPPED ? 0 : std_of(some, n);
     if (own_std > 0) adv = score[q] - mean_of(some, n);
     if (own_std > 0 && o->scale_rewards == TRI_SCALE_GROUP) adv /= own_std + o->advantage_eps;
     if (own_std > 0 && o->scale_rewards == TRI_SCALE_BATCH) adv /= batch_std + o->advantage_eps;
@@ -66,11 +66,11 @@ static tri_status leave_one_out(const tri_algo_opt *o, tri_rollout *r) {
     int    first = q / r->group * r->group, n = 0;
     double others = 0;
     for (int i = first; i < first + r->group; i++) {
-      bool other = i != q && r->masked.answer[i] != TRI_DROPPED;
+      bool other = i != q && r->masked[i] != TRI_DROPPED;
       others += other ? score[q] - score[i] : 0;
       n += other;
     }
-    tri_answer_advantage(r, q, n && r->masked.answer[q] != TRI_DROPPED ? others / n : 0);
+    tri_answer_advantage(r, q, n && r->masked[q] != TRI_DROPPED ? others / n : 0);
   }
   TRI_FREE(score);
   return TRI_OK;

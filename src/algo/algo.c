@@ -123,7 +123,7 @@ static void whiten(tri_rollout *r) {
 /* trl, grpo_trainer.py, mask_truncated_completions. */
 static void mask_cut(tri_rollout *r) {
   for (int q = 0; q < r->n_seq; q++)
-    if (r->stop[q] == TRI_STOP_LENGTH && !r->masked.answer[q]) r->masked.answer[q] = 1; /* TRI_FILLER stays */
+    if (r->stop[q] == TRI_STOP_LENGTH && !r->masked[q]) r->masked[q] = 1; /* TRI_FILLER stays */
 }
 
 tri_status tri_algo_advantage(const tri_algo *a, const tri_algo_opt *o, tri_rollout *r) {

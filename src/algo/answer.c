@@ -48,7 +48,7 @@ int tri_answer_group(const tri_rollout *r, int q, const double *score, double *g
   int first = q / r->group * r->group, n = 0;
 
   for (int i = first; i < first + r->group; i++)
-    if (r->masked.answer[i] != TRI_DROPPED) group[n++] = score[i];
+    if (r->masked[i] != TRI_DROPPED) group[n++] = score[i];
   return n;
 }
 

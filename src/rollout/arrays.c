@@ -19,14 +19,14 @@ const tri_array_row tri_array[TRI_ARRAYS] = {ROW(prompt_id, PER_SEQ, 0),
                                              ROW(baseline, PER_SEQ, 0),
                                              ROW(token, PER_TOKEN, 0),
                                              ROW(old_logp, PER_TOKEN, 0),
-                                             ROW(masked.answer, PER_SEQ, 0),
+                                             ROW(masked, PER_SEQ, 0),
                                              ROW(ref_logp, PER_TOKEN, 0),
                                              ROW(adv, PER_TOKEN, 0),
                                              ROW(critic.value, PER_TOKEN, TRI_COLUMN_CRITIC),
                                              ROW(critic.ret, PER_TOKEN, TRI_COLUMN_CRITIC),
                                              ROW(seen, PER_TOKEN, TRI_COLUMN_SEEN),
                                              ROW(roll_logp, PER_TOKEN, TRI_COLUMN_ROLL_LOGP),
-                                             ROW(masked.token, PER_TOKEN, TRI_COLUMN_MASK)};
+                                             ROW(mark, PER_TOKEN, TRI_COLUMN_MARK)};
 
 void *tri_array_get(const tri_rollout *r, int k) {
   void *p;

@@ -13,7 +13,12 @@ enum {
   TRI_FAILED_GREEDY = 2 << TRI_REWARDS_MAX
 };
 
-/* Values of tri_rollout.masked.answer that statistics leave out. A FILLER only fills the step up, and comes
+/* Bits of tri_rollout.mark. A GIVEN token behind the prompt was not drawn and has no loss, such as another
+ * speaker's in a conversation. The other bits are the age of a drawn token, the number of steps since the
+ * step in which it was drawn. */
+enum { TRI_MARK_GIVEN = 128, TRI_MARK_AGE = 127 };
+
+/* Values of tri_rollout.masked that statistics leave out. A FILLER only fills the step up, and comes
  * after all others. A DROPPED answer has no reward (NaN), or too few answers in its group have one. */
 enum { TRI_FILLER = 2, TRI_DROPPED = 3 };
 
@@ -22,7 +27,7 @@ enum {
   TRI_COLUMN_CRITIC = 1,    /* critic */
   TRI_COLUMN_SEEN = 2,      /* seen */
   TRI_COLUMN_ROLL_LOGP = 4, /* roll_logp */
-  TRI_COLUMN_MASK = 8       /* masked.token */
+  TRI_COLUMN_MARK = 8       /* mark */
 };
 
 /* A step's sequences in host memory, allocated or borrowed from a store. Rows are tokens, packed. After
@@ -42,13 +47,8 @@ typedef struct tri_rollout {
    * TRI_FAILED_TEXT no reward could, because the tokens cannot be decoded. With TRI_FAILED_GREEDY a reward
    * could not judge the prompt's greedy answer. One of the prompt's sequences has this bit. */
   int32_t *failed;
-  float   *baseline; /* [n_seq] reward of a greedy answer to the prompt, or 0 without one */
-  struct {
-    int32_t *answer; /* [n_seq] not 0 if no token has loss. TRI_FILLER, TRI_DROPPED or 1 */
-    /* [n_tok] 1 for a token without loss behind the prompt, or NULL if there are none. Only lines of data
-     * have such tokens, as answers are learned whole. */
-    uint8_t *token;
-  } masked;
+  float   *baseline;            /* [n_seq] reward of a greedy answer to the prompt, or 0 without one */
+  int32_t *masked;              /* [n_seq] not 0 if no token has loss. TRI_FILLER, TRI_DROPPED or 1 */
   int32_t *token;               /* [n_tok] */
   float   *old_logp, *ref_logp; /* [n_tok] nats, of token[i] given the tokens before it, NaN while unknown */
   float   *adv;                 /* [n_tok] */
@@ -56,9 +56,12 @@ typedef struct tri_rollout {
   struct {
     float *value, *ret; /* [n_tok] in rewards, values before learning, and their targets */
   } critic;
-  float *seen;                 /* [n_tok] numbers for the loss's statistic (algo.h) */
-  float *roll_logp;            /* [n_tok] nats, the sampler's, if old_logp became the trainer's */
-  bool   has_logp, has_reward; /* old_logp and reward came with the data */
+  float *seen;      /* [n_tok] numbers for the loss's statistic (algo.h) */
+  float *roll_logp; /* [n_tok] nats, the sampler's, if old_logp became the trainer's */
+  /* [n_tok] TRI_MARK_GIVEN plus the token's age in steps, at most TRI_MARK_AGE. NULL counts as 0. Only
+   * conversations have given tokens behind the prompt. Marks of the prompt have no meaning. */
+  uint8_t *mark;
+  bool     has_logp, has_reward; /* old_logp and reward came with the data */
   /* Borrowed owner of the arrays, or NULL if they are allocated. */
   struct tri_rollout_store *store;
 } tri_rollout;
@@ -101,20 +104,20 @@ static inline int64_t tri_rollout_first_row(const tri_rollout *r, int q) {
 }
 /* True if row i has loss in an unmasked sequence. Row i must not be before the sequence's first row. */
 static inline bool tri_rollout_has_loss(const tri_rollout *r, int64_t i) {
-  return !r->masked.token || !r->masked.token[i];
+  return !r->mark || !(r->mark[i] & TRI_MARK_GIVEN);
 }
 /* True if row i of sequence q has loss. A masked sequence has none. Row i must not be before the sequence's
  * first row. */
 static inline bool tri_rollout_learns(const tri_rollout *r, int q, int64_t i) {
-  return !r->masked.answer[q] && tri_rollout_has_loss(r, i);
+  return !r->masked[q] && tri_rollout_has_loss(r, i);
 }
 /* Returns the number of tokens with loss of sequence q. They may be fewer than the rows from its first row to
  * start[q+1], with others between them. */
 static inline int64_t tri_rollout_loss_tokens(const tri_rollout *r, int q) {
   int64_t n = 0;
 
-  if (r->masked.answer[q]) return 0;
-  if (!r->masked.token) return r->start[q + 1] - tri_rollout_first_row(r, q);
+  if (r->masked[q]) return 0;
+  if (!r->mark) return r->start[q + 1] - tri_rollout_first_row(r, q);
   for (int64_t i = tri_rollout_first_row(r, q); i < r->start[q + 1]; i++) n += tri_rollout_has_loss(r, i);
   return n;
 }
@@ -123,7 +126,7 @@ static inline int64_t tri_rollout_loss_tokens(const tri_rollout *r, int q) {
 static inline int64_t tri_rollout_given_tokens(const tri_rollout *r, int q) {
   int64_t n = 0;
 
-  for (int64_t i = r->start[q] + r->prompt_len[q]; r->masked.token && i < r->start[q + 1]; i++)
+  for (int64_t i = r->start[q] + r->prompt_len[q]; r->mark && i < r->start[q + 1]; i++)
     n += !tri_rollout_has_loss(r, i);
   return n;
 }
@@ -134,12 +137,12 @@ static inline int64_t tri_rollout_drawn_tokens(const tri_rollout *r, int q) {
 /* Returns the number of sequences before the fillers. */
 static inline int tri_rollout_counted(const tri_rollout *r) {
   int n = r->n_seq;
-  while (n > 0 && r->masked.answer[n - 1] == TRI_FILLER) n--;
+  while (n > 0 && r->masked[n - 1] == TRI_FILLER) n--;
   return n;
 }
 /* True if statistics count sequence q. */
 static inline bool tri_rollout_counts(const tri_rollout *r, int q) {
-  return !r->masked.answer || r->masked.answer[q] < TRI_FILLER;
+  return !r->masked || r->masked[q] < TRI_FILLER;
 }
 /* Not collective. Marks rewarded answers as TRI_DROPPED, except fillers, if they have no reward. Marks a
  * whole group if fewer than `least` of its answers remain. With `baselines`, also drops answers to a prompt

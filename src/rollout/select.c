@@ -25,8 +25,8 @@ void tri_rollout_drop(tri_rollout *r, int least, bool baselines) {
       left += !isnan(r->reward[q]) && !(baselines && isnan(r->baseline[q]));
     for (int q = first; q < first + r->group; q++)
       if ((left < least || isnan(r->reward[q]) || (baselines && isnan(r->baseline[q]))) &&
-          r->masked.answer[q] != TRI_FILLER)
-        r->masked.answer[q] = TRI_DROPPED;
+          r->masked[q] != TRI_FILLER)
+        r->masked[q] = TRI_DROPPED;
   }
 }
 
@@ -102,7 +102,7 @@ tri_status tri_select_fill(tri_selection *s, const tri_rollout *asked) {
     TRI_TRY(append(asked, g, s->step));
     s->lacks--;
   }
-  for (int q = first; q < s->step->n_seq; q++) s->step->masked.answer[q] = TRI_FILLER;
+  for (int q = first; q < s->step->n_seq; q++) s->step->masked[q] = TRI_FILLER;
   TRI_ASSERT(!s->lacks);
   return TRI_OK;
 }

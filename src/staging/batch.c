@@ -223,7 +223,7 @@ static void put_sequence(tri_staging *f, const tri_rollout *r, int q, int64_t *n
   if (f->opt.reads & TRI_LOSS_LAST)
     choose(f, r, *n_tok + len - 1, begin + len - 1);
   else
-    for (int64_t i = tri_rollout_first_row(r, q) - begin; !r->masked.answer[q] && i < len; i++)
+    for (int64_t i = tri_rollout_first_row(r, q) - begin; !r->masked[q] && i < len; i++)
       if (tri_rollout_has_loss(r, begin + i)) choose(f, r, *n_tok + i - 1, begin + i);
   *n_tok += len;
 }

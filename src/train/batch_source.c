@@ -87,8 +87,9 @@ static tri_status make(const lines *l, int n, parts (*at)(const lines *, int), t
     out->start[q + 1] = out->start[q] + p.e->n_prompt + p.n_answer;
     memcpy(to, p.e->token, (size_t)p.e->n_prompt * sizeof *to);
     memcpy(to + p.e->n_prompt, p.answer, (size_t)p.n_answer * sizeof *to);
-    TRI_ASSERT(!p.skip || out->masked.token);
-    if (p.skip) memcpy(out->masked.token + out->start[q] + p.e->n_prompt, p.skip, (size_t)p.n_answer);
+    TRI_ASSERT(!p.skip || out->mark);
+    for (int i = 0; p.skip && i < p.n_answer; i++)
+      if (p.skip[i]) out->mark[out->start[q] + p.e->n_prompt + i] = TRI_MARK_GIVEN;
   }
   return TRI_OK;
 }

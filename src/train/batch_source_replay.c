@@ -104,7 +104,7 @@ static uint64_t hash_of(const tri_rollout *r) {
   h = tri_hash64(r->sample, n * sizeof *r->sample, h);
   h = tri_hash64(r->prompt_len, n * sizeof *r->prompt_len, h);
   h = tri_hash64(r->stop, n * sizeof *r->stop, h);
-  h = tri_hash64(r->masked.answer, n * sizeof *r->masked.answer, h);
+  h = tri_hash64(r->masked, n * sizeof *r->masked, h);
   h = tri_hash64(r->part, n * (size_t)r->n_reward * sizeof *r->part, h);
   h = tri_hash64(r->reward, n * sizeof *r->reward, h);
   h = tri_hash64(r->token, n_tok * sizeof *r->token, h);

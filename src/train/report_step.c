@@ -341,7 +341,7 @@ static tri_rollout counted(const tri_rollout *r) {
   if (tri_rollout_counted(r))
     view.n_seq = tri_rollout_counted(r);
   else
-    view.masked.answer = NULL; /* counts every sequence */
+    view.masked = NULL; /* counts every sequence */
   return view;
 }
 

@@ -120,7 +120,7 @@ static bool lost(const tri_trainer *t, const work *w, int64_t m) {
   int n = t->plan.split.n, begin = (int)m * n;
 
   for (int q = begin; q < begin + n; q++)
-    if (w->r.masked.answer[q] == TRI_DROPPED) return true;
+    if (w->r.masked[q] == TRI_DROPPED) return true;
   return false;
 }
 

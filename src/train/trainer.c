@@ -119,7 +119,7 @@ static unsigned rollout_columns(const tri_trainer *t) {
   unsigned columns = tri_score_has_statistic(t) ? TRI_COLUMN_SEEN : 0;
 
   if (staging_reads(t) & TRI_LOSS_RETURN) columns |= TRI_COLUMN_CRITIC;
-  if (learns_conversation(t, t->data) || learns_conversation(t, t->eval.lines)) columns |= TRI_COLUMN_MASK;
+  if (learns_conversation(t, t->data) || learns_conversation(t, t->eval.lines)) columns |= TRI_COLUMN_MARK;
   return staging_reads(t) & TRI_LOSS_ROLL_LOGP ? columns | TRI_COLUMN_ROLL_LOGP : columns;
 }
 

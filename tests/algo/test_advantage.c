@@ -295,15 +295,14 @@ static void test_dropped(void **state) {
     rollout_make(&r, reward, NULL, 12, 4);
     rollout_make(&want, some, NULL, 6, 3);
     tri_rollout_drop(&r, 2, false);
-    for (int q = 0; q < 12; q++)
-      assert_int_equal(r.masked.answer[q], isnan(reward[q]) || q > 8 ? TRI_DROPPED : 0);
+    for (int q = 0; q < 12; q++) assert_int_equal(r.masked[q], isnan(reward[q]) || q > 8 ? TRI_DROPPED : 0);
     o.whiten_advantages = i % 2;
     assert_int_equal(tri_algo_advantage(&whole, &o, &want), TRI_OK);
     assert_int_equal(tri_algo_advantage(&whole, &o, &r), TRI_OK);
     for (int k = 0; k < 6; k++)
       for (int j = 0; j < 3; j++) assert_true(r.adv[r.start[left[k]] + j] == want.adv[want.start[k] + j]);
     for (int q = 0; q < 12; q++)
-      if (r.masked.answer[q]) assert_true(r.adv[r.start[q] + 2] == 0 && tri_rollout_loss_tokens(&r, q) == 0);
+      if (r.masked[q]) assert_true(r.adv[r.start[q] + 2] == 0 && tri_rollout_loss_tokens(&r, q) == 0);
     tri_rollout_free(&r);
     tri_rollout_free(&want);
   }

@@ -1,7 +1,7 @@
 /* test_holes.c - answers with tokens between their drawn ones that were not drawn. Judge: the same answers
  * without these tokens have the same advantages, losses and derivatives, bit for bit, in every algorithm and
  * with every advantage. The numbers at the other tokens are the sampler's and the trainer's (NaN and 0), or
- * far off. */
+ * far off. Ages of tokens have no influence. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo_case.h"
 #include "base/error.h"
@@ -9,7 +9,8 @@
 enum { N_SEQ = 6, GROUP = 2, PROMPT = 2, MAX_PIECES = 5, MAX_RESPONSE = 40, FILLS = 3 };
 
 /* Lengths of pieces behind each prompt. Drawn tokens and others take turns, beginning with drawn ones. */
-static const int piece[N_SEQ][MAX_PIECES] = {{2, 3, 3}, {4}, {1, 2, 2, 5, 1}, {3, 4}, {0, 2, 5}, {2, 1, 1, 1}};
+static const int piece[N_SEQ][MAX_PIECES] = {{2, 3, 3}, {4},       {1, 2, 2, 5, 1},
+                                             {3, 4},    {0, 2, 5}, {2, 1, 1, 1}};
 
 /* The numbers of one token. */
 typedef struct token {
@@ -66,7 +67,7 @@ static void make_step(step *s, bool holes, float fill) {
       for (int i = 0; i < piece[q][k]; i++) {
         token drawn = draw(&seed);
         if (k % 2 && !holes) continue;
-        s->r.masked.token[at] = (uint8_t)(k % 2);
+        s->r.mark[at] = (uint8_t)((k % 2 ? TRI_MARK_GIVEN : 0) + (at * 29 + holes) % (TRI_MARK_AGE + 1));
         put(s, at++, k % 2 ? &off : &drawn);
       }
     s->r.start[q + 1] = at;
@@ -88,7 +89,7 @@ static void take_rows(const step *s, bool last, update *u) {
   u->n = 0;
   for (int q = 0; q < N_SEQ; q++) {
     for (int64_t i = tri_rollout_first_row(r, q); !last && i < r->start[q + 1]; i++)
-      if (!r->masked.answer[q] && !r->masked.token[i]) u->origin[u->n++] = i;
+      if (!r->masked[q] && r->mark[i] < TRI_MARK_GIVEN) u->origin[u->n++] = i;
     if (last) u->origin[u->n++] = r->start[q + 1] - 1;
     u->start[q + 1] = u->n;
   }
@@ -151,7 +152,7 @@ static bool same_floats(const char *name, const char *what, const float *a, cons
 }
 
 static void same_updates(const char *name, const update *a, const update *b) {
-  bool   good = a->n == b->n && same(name, "start", a->start, b->start, sizeof a->start) &&
+  bool good = a->n == b->n && same(name, "start", a->start, b->start, sizeof a->start) &&
               same(name, "lengths", a->n_answer, b->n_answer, sizeof a->n_answer);
 
   good = good && same(name, "weights", a->weight, b->weight, sizeof a->weight);
@@ -178,7 +179,7 @@ static void update_step(const tri_algo *a, const tri_algo_opt *o, bool holes, fl
   if (tri_algo_advantage(a, o, &s.r) != TRI_OK) fail_msg("%s: %s", a->name, tri_error_trace());
   for (int q = 0; q < N_SEQ; q++)
     for (int64_t i = s.r.start[q]; a->advantage && i < s.r.start[q + 1]; i++)
-      if (i < tri_rollout_first_row(&s.r, q) || s.r.masked.token[i])
+      if (i < tri_rollout_first_row(&s.r, q) || s.r.mark[i] >= TRI_MARK_GIVEN)
         assert_true(s.r.adv[i] == 0 && s.r.critic.ret[i] == 0);
   compute(a->loss, o, &s, &out[0]);
   if (critic) {
@@ -252,7 +253,7 @@ static void values_pass_over_a_hole(void **state) {
   o.lam = 1;
   rollout_make(&r, (float[]){1}, (int64_t[]){4}, 1, 1);
   memcpy(r.critic.value, (float[]){99, 2, 64, 64, 4}, 5 * sizeof(float));
-  r.masked.token[2] = r.masked.token[3] = 1;
+  r.mark[2] = r.mark[3] = TRI_MARK_GIVEN;
   assert_int_equal(tri_rollout_loss_tokens(&r, 0), 2);
   assert_int_equal(tri_rollout_given_tokens(&r, 0), 2);
   assert_int_equal(tri_rollout_drawn_tokens(&r, 0), 2);
@@ -261,7 +262,7 @@ static void values_pass_over_a_hole(void **state) {
   assert_memory_equal(r.critic.ret, ((float[]){0, 0.5f, 0, 0, 1}), 5 * sizeof(float));
   assert_int_equal(tri_advantage_return.fill(&o, &r), TRI_OK);
   assert_memory_equal(r.adv, ((float[]){0, 0.5f, 0, 0, 1}), 5 * sizeof(float));
-  r.masked.answer[0] = 1;
+  r.masked[0] = 1;
   assert_true(tri_rollout_loss_tokens(&r, 0) == 0 && tri_rollout_drawn_tokens(&r, 0) == 2);
   tri_rollout_free(&r);
 }

@@ -61,7 +61,7 @@ static void test_threshold_masked(void **state) {
   o.top_entropy_quantile = 0.5;
   rollout_make(&r, reward, NULL, 2, 2);
   for (int k = 0; k < 4; k++) r.seen[r.start[k / 2] + 1 + k % 2] = number[k];
-  r.masked.answer[0] = 1;
+  r.masked[0] = 1;
   assert_true(tri_policy_statistic.number(&o, &r, 0, 2) == 3);
   tri_rollout_free(&r);
 }

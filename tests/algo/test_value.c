@@ -307,7 +307,7 @@ static void test_explained_variance(void **state) {
   rollout_make(&r, (float[]){0, 0, 0}, NULL, 3, 1);
   memcpy(r.critic.ret, (float[]){50, 1, 3, 60, 5, 7, 0, 80, 90}, 9 * sizeof(float));
   memcpy(r.critic.value, (float[]){70, 1, 2, 80, 4, 5, 0, 1, 1}, 9 * sizeof(float));
-  r.masked.answer[2] = 1;
+  r.masked[2] = 1;
   assert_true(fabs(tri_explained_variance(&r) - 0.9) < 1e-15);
   for (int i = 0; i < 9; i++) r.critic.ret[i] = 2;
   assert_true(isnan(tri_explained_variance(&r)));

@@ -20,7 +20,7 @@ static bool same_rollout(const tri_rollout *a, const tri_rollout *b) {
     if (a->old_logp[i] != b->old_logp[i] && !(isnan(a->old_logp[i]) && isnan(b->old_logp[i]))) return false;
   return fuzz_same(a->token, b->token, (size_t)a->n_tok * sizeof *a->token) &&
          fuzz_same(a->stop, b->stop, n * sizeof *a->stop) &&
-         fuzz_same(a->masked.answer, b->masked.answer, n * sizeof *a->masked.answer) &&
+         fuzz_same(a->masked, b->masked, n * sizeof *a->masked) &&
          fuzz_same(a->prompt_len, b->prompt_len, n * sizeof *a->prompt_len) &&
          fuzz_same(a->prompt_id, b->prompt_id, n * sizeof *a->prompt_id);
 }

@@ -259,9 +259,9 @@ static void nothing_left_is_no_clip(void **state) {
   char           text[4096];
 
   (void)state;
-  r.masked.answer = dropped;
+  r.masked = dropped;
   assert_int_equal(observe(&h, &r, 0, TRI_HEALTH_STEPS, text), 0);
-  r.masked.answer = NULL;
+  r.masked = NULL;
   assert_int_equal(observe(&h, &r, 0, TRI_HEALTH_STEPS, text), 1);
   has(text, "no_gradient clip_ratio");
 }
@@ -304,7 +304,7 @@ static void failing_rewards_are_named_when_all_is_dropped(void **state) {
 
   (void)state;
   r.failed = failed;
-  r.masked.answer = dropped;
+  r.masked = dropped;
   assert_int_equal(observe(&h, &r, 0, TRI_HEALTH_STEPS - 1, text), 0);
   tri_health_keep(&h, kept);
   assert_int_equal(tri_health_restore(&next, kept), TRI_OK);

@@ -298,7 +298,7 @@ static void a_reward_that_rises_or_has_risen(void **state) {
 static void an_answer_without_a_reward_is_no_best_one(void **state) {
   static float   reward[] = {NAN, -2, -1};
   static int32_t stop[] = {TRI_STOP_EOS, TRI_STOP_EOS, TRI_STOP_EOS}, masked[] = {TRI_DROPPED, 0, 0};
-  tri_rollout    r = {.n_seq = 3, .group = 3, .reward = reward, .stop = stop, .masked.answer = masked};
+  tri_rollout    r = {.n_seq = 3, .group = 3, .reward = reward, .stop = stop, .masked = masked};
   tri_health     h = health_of();
 
   (void)state;

@@ -192,7 +192,7 @@ static void lengths_are_of_drawn_tokens(void **state) {
   make(two, 2, 1, &r);
   tri_figures_add(&r, set, vote, &all);
   assert_true(r.start[1] == 3 && tri_figure_mean(&all, TRI_FIGURE_LENGTH) == 2);
-  r.masked.token[1] = r.masked.token[2] = 1;
+  r.mark[1] = r.mark[2] = TRI_MARK_GIVEN;
   tri_figures_add(&r, set, vote, &drawn);
   assert_true(tri_figure_mean(&drawn, TRI_FIGURE_LENGTH) == 1);
   tri_rollout_free(&r);

@@ -74,7 +74,7 @@ static void check_same(const tri_rollout *a, const tri_rollout *b) {
   CHECK(!memcmp(a->baseline, b->baseline, n_seq * sizeof *a->baseline));
   /* arrays made from the whole step are not exchanged */
   for (size_t i = 0; i < n_tok; i++) CHECK(a->adv[i] == 0 && isnan(a->ref_logp[i]));
-  for (size_t q = 0; q < n_seq; q++) CHECK(!a->masked.answer[q]);
+  for (size_t q = 0; q < n_seq; q++) CHECK(!a->masked[q]);
 }
 
 static void test_make(void **state) {
@@ -177,11 +177,11 @@ static void test_select(void **state) {
     CHECK(r.has_reward && r.has_logp == from.has_logp && r.group == GROUP && r.n_reward == N_REWARD);
     for (int at = 0; at < r.n_seq; at++) {
       check_copy(&r, at, &from, (n == 8 ? eight : four)[at / GROUP] * GROUP + at % GROUP);
-      CHECK(r.masked.answer[at] == (at < 6 * GROUP ? 0 : TRI_FILLER));
+      CHECK(r.masked[at] == (at < 6 * GROUP ? 0 : TRI_FILLER));
     }
     for (int64_t i = 0; i < r.n_tok; i++) CHECK(r.adv[i] == 0 && isnan(r.ref_logp[i]) && r.seen[i] == 0);
     memset(r.adv, 1, (size_t)r.n_tok * sizeof *r.adv); /* gone in the next round */
-    memset(r.masked.answer, 1, (size_t)r.n_seq * sizeof *r.masked.answer);
+    memset(r.masked, 1, (size_t)r.n_seq * sizeof *r.masked);
     if (round == 2) {
       s.lacks = 1;
       CHECK(tri_select_take(&s, &from) == TRI_EINTERNAL); /* no space */
@@ -207,12 +207,12 @@ static void test_drop(void **state) {
     make_part(&r, 5, 0, 1, true);
     for (int q = 0; q < r.n_seq; q++) r.reward[q] = 1;
     r.reward[5] = r.reward[7] = r.reward[8] = r.reward[9] = r.reward[10] = r.reward[11] = r.reward[12] = NAN;
-    for (int q = 12; q < 15; q++) r.masked.answer[q] = TRI_FILLER;
+    for (int q = 12; q < 15; q++) r.masked[q] = TRI_FILLER;
     if (k == 2) r.baseline[6] = r.baseline[7] = r.baseline[8] = NAN;
     tri_rollout_drop(&r, k == 1 ? 2 : 1, k == 2);
     for (int q = 0; q < 12; q++)
-      CHECK(r.masked.answer[q] == (want[k][q] ? TRI_DROPPED : 0), "case %d, sequence %d", k, q);
-    for (int q = 12; q < 15; q++) CHECK(r.masked.answer[q] == TRI_FILLER && !tri_rollout_counts(&r, q));
+      CHECK(r.masked[q] == (want[k][q] ? TRI_DROPPED : 0), "case %d, sequence %d", k, q);
+    for (int q = 12; q < 15; q++) CHECK(r.masked[q] == TRI_FILLER && !tri_rollout_counts(&r, q));
     tri_rollout_free(&r);
   }
 }
@@ -404,7 +404,7 @@ static void test_file_line(void **state) {
   assert_string_equal(got, bare);
   tri_host_free((void **)&got);
   r.failed[0] = 2; /* the second reward failed */
-  r.masked.answer[0] = TRI_DROPPED;
+  r.masked[0] = TRI_DROPPED;
   assert_int_equal(case_write_rollout(file_folder(), 3, &r, REWARD_NAME, NULL), TRI_OK);
   assert_int_equal(tri_file_read(file_path(3), 10000, &got, &n), TRI_OK);
   assert_string_equal(got, dropped);
@@ -490,7 +490,7 @@ static void test_file_fillers(void **state) {
   for (int again = 0; again < 2; again++) {
     if (!again) put_file(t.data, t.len);
     assert_int_equal(tri_rollout_file_read(file_folder(), 3, &REPLAY, 0, 1, &r), TRI_OK);
-    for (int q = 0; q < 3 * GROUP; q++) assert_int_equal(r.masked.answer[q], q < 2 * GROUP ? 0 : TRI_FILLER);
+    for (int q = 0; q < 3 * GROUP; q++) assert_int_equal(r.masked[q], q < 2 * GROUP ? 0 : TRI_FILLER);
     assert_int_equal(case_write_rollout(file_folder(), 3, &r, REWARD_NAME, NULL), TRI_OK);
     tri_rollout_free(&r);
   }

@@ -50,7 +50,7 @@ static tri_rollout make_rollout(uint64_t seed, int n) {
     r.critic.value[i] = (float)(5 * i);
     r.critic.ret[i] = (float)(7 * i);
     r.roll_logp[i] = (float)(-4 * i);
-    r.masked.token[i] = number(seed, 2000 + (uint64_t)i, 4) == 0;
+    r.mark[i] = number(seed, 2000 + (uint64_t)i, 4) ? (uint8_t)(i % TRI_MARK_GIVEN) : TRI_MARK_GIVEN;
   }
   return r;
 }
@@ -260,7 +260,7 @@ static void check_load(bench *b, const tri_rollout *r, const int *seq, int n, un
     for (int64_t i = 0; i < length(r, seq[q]); i++, row++) {
       assert_int_equal(at(b, &batch.token, row), r->token[begin + i]);
       assert_int_equal(at(b, &batch.pos, row), i);
-      if (i < first || r->masked.token[begin + i]) continue;
+      if (i < first || r->mark[begin + i] == TRI_MARK_GIVEN) continue;
       assert_int_equal(at(b, &batch.row, k), row - 1);
       assert_int_equal(at(b, &batch.target, k), r->token[begin + i]);
       assert_int_equal(in.origin[k], begin + i);
@@ -314,7 +314,7 @@ static void rows_are_the_last_or_none(void **state) {
   }
   close_bench(&b);
   open_bench(&b, 100, 100, TRI_LOSS_ADV);
-  for (int q = 0; q < 6; q++) r.masked.answer[q] = 1;
+  for (int q = 0; q < 6; q++) r.masked[q] = 1;
   ok(tri_batch_load(b.f, &r, seq, 3, b.s, &batch));
   assert_int_equal(batch.row.dim[0], 0);
   assert_int_equal(batch.token.dim[0], end);
