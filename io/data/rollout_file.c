@@ -102,7 +102,7 @@ tri_status tri_rollout_file_line(const tri_rollout *r, int q, const tri_rollout_
 /* One line of the file. */
 typedef struct saved_line {
   int64_t  prompt_id;
-  int32_t  sample, prompt_len, stop, n;
+  int32_t  place, sample, prompt_len, stop, n;
   bool     has_logp, filler;
   float    reward, part[TRI_REWARDS_MAX];
   int32_t *token; /* [n] */
@@ -291,6 +291,7 @@ static tri_status take_line(const place *p, const json_t *object, int rank, int 
     FAIL_AT(p, "more than %d answers, the product of rollout.rollout_batch_size and algo.num_generations",
             f->n_all);
   TRI_TRY_DONE(get_line(p, object, answer, &l));
+  l.place = f->n_all / p->opt->group;
   if (answer == 0) *group_id = l.prompt_id;
   if (l.prompt_id != *group_id)
     TRI_FAIL_DONE(
@@ -352,6 +353,7 @@ static tri_status assemble(const saved_file *f, const tri_replay_opt *opt, tri_r
     int64_t           at = out->start[q];
     out->start[q + 1] = at + l->n;
     out->prompt_id[q] = l->prompt_id;
+    out->place[q] = l->place;
     out->sample[q] = l->sample;
     out->prompt_len[q] = l->prompt_len;
     out->stop[q] = l->stop;

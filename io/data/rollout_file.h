@@ -42,7 +42,8 @@ typedef struct tri_replay_opt {
 /* Every rank reads and checks the whole file, a line at a time, and keeps the prompts rank,
  * rank + size, ... (so that tri_rollout_exchange can follow). All ranks return the same error.
  *
- * `group` successive lines are the answers to one prompt. They have one prompt_id, or none (then -1).
+ * `group` successive lines are the answers to one prompt. They have one prompt_id, or none (then -1). Their
+ * place is the number of the group in the file.
  * `tokens` is required. Defaults of missing fields: `prompt_tokens` 1, `sample` the line's index in its
  * group, `stop` eos, `logprobs` and `reward` NaN, parts of `rewards` NaN, `filler` false. The last groups may
  * be fillers. They are TRI_FILLER in out->masked, and no exchange sends them. out->has_logp and

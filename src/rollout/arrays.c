@@ -7,26 +7,27 @@
 #include <math.h>
 #include <string.h>
 
-#define ROW(name, per, column)                                                                               \
-  { offsetof(tri_rollout, name), sizeof *((tri_rollout *)0)->name, TRI_##per, column }
-const tri_array_row tri_array[TRI_ARRAYS] = {ROW(prompt_id, PER_SEQ, 0),
-                                             ROW(sample, PER_SEQ, 0),
-                                             ROW(prompt_len, PER_SEQ, 0),
-                                             ROW(stop, PER_SEQ, 0),
-                                             ROW(reward, PER_SEQ, 0),
-                                             ROW(part, PER_PART, 0),
-                                             ROW(failed, PER_SEQ, 0),
-                                             ROW(baseline, PER_SEQ, 0),
-                                             ROW(token, PER_TOKEN, 0),
-                                             ROW(old_logp, PER_TOKEN, 0),
-                                             ROW(masked, PER_SEQ, 0),
-                                             ROW(ref_logp, PER_TOKEN, 0),
-                                             ROW(adv, PER_TOKEN, 0),
-                                             ROW(critic.value, PER_TOKEN, TRI_COLUMN_CRITIC),
-                                             ROW(critic.ret, PER_TOKEN, TRI_COLUMN_CRITIC),
-                                             ROW(seen, PER_TOKEN, TRI_COLUMN_SEEN),
-                                             ROW(roll_logp, PER_TOKEN, TRI_COLUMN_ROLL_LOGP),
-                                             ROW(mark, PER_TOKEN, TRI_COLUMN_MARK)};
+#define ROW(name, per, sent, column)                                                                         \
+  { offsetof(tri_rollout, name), sizeof *((tri_rollout *)0)->name, TRI_##per, sent, column }
+const tri_array_row tri_array[TRI_ARRAYS] = {ROW(prompt_id, PER_SEQ, true, 0),
+                                             ROW(place, PER_SEQ, true, 0),
+                                             ROW(sample, PER_SEQ, true, 0),
+                                             ROW(prompt_len, PER_SEQ, true, 0),
+                                             ROW(stop, PER_SEQ, true, 0),
+                                             ROW(reward, PER_SEQ, true, 0),
+                                             ROW(part, PER_PART, true, 0),
+                                             ROW(failed, PER_SEQ, true, 0),
+                                             ROW(baseline, PER_SEQ, true, 0),
+                                             ROW(token, PER_TOKEN, true, 0),
+                                             ROW(old_logp, PER_TOKEN, true, 0),
+                                             ROW(masked, PER_SEQ, false, 0),
+                                             ROW(ref_logp, PER_TOKEN, false, 0),
+                                             ROW(adv, PER_TOKEN, false, 0),
+                                             ROW(critic.value, PER_TOKEN, false, TRI_COLUMN_CRITIC),
+                                             ROW(critic.ret, PER_TOKEN, false, TRI_COLUMN_CRITIC),
+                                             ROW(seen, PER_TOKEN, false, TRI_COLUMN_SEEN),
+                                             ROW(roll_logp, PER_TOKEN, false, TRI_COLUMN_ROLL_LOGP),
+                                             ROW(mark, PER_TOKEN, false, TRI_COLUMN_MARK)};
 
 void *tri_array_get(const tri_rollout *r, int k) {
   void *p;

@@ -6,14 +6,16 @@
 #include "rollout.h"
 
 /* Every array except start, with the place of its pointer, bytes per element, the unit of its rows, and its
- * column (0 if always present). Exchanged arrays come first. The others are filled after the exchange. */
+ * column (0 if always present). An exchange sends only some arrays. They are always present. The others are
+ * filled after the exchange. */
 typedef enum { TRI_PER_SEQ, TRI_PER_PART, TRI_PER_TOKEN } tri_array_per;
 typedef struct tri_array_row {
   size_t        member, bytes;
   tri_array_per per;
+  bool          sent;
   unsigned      column; /* TRI_COLUMN_* */
 } tri_array_row;
-enum { TRI_ARRAYS = 18, TRI_ARRAYS_SENT = 10 };
+enum { TRI_ARRAYS = 19 };
 extern const tri_array_row tri_array[TRI_ARRAYS];
 
 /* Pure. Return array k's pointer, the bytes per row, and the rows of this many sequences and tokens. */

@@ -11,9 +11,9 @@ typedef struct pack_head {
   int64_t n_seq, n_tok, group, n_reward, has_logp, has_reward;
 } pack_head;
 
-/* Returns the bytes of array k in a message. */
+/* Returns the bytes of array k in a message, 0 if it is not sent. */
 static size_t packed_bytes(int k, const pack_head *h) {
-  size_t rows = (size_t)(tri_array[k].per == TRI_PER_TOKEN ? h->n_tok : h->n_seq);
+  size_t rows = tri_array[k].sent ? tri_array_rows(k, h->n_seq, h->n_tok) : 0;
   return (rows * tri_array_width(k, h->n_reward) + 7) / 8 * 8;
 }
 
@@ -21,7 +21,7 @@ tri_status tri_rollout_store_plan(tri_ledger *l, tri_phase phase, const char *na
                                   const tri_rollout_size *most, bool exchange, tri_rollout_store *out) {
   pack_head h = {.n_seq = most->n_seq, .n_tok = most->n_tok, .n_reward = most->n_reward};
   size_t    start_bytes = ((size_t)most->n_seq + 1) * sizeof *out->arrays.start,
-         wire = (size_t)most->n_part * (sizeof h + TRI_ARRAYS_SENT * 8) + start_bytes;
+         wire = (size_t)most->n_part * sizeof h + start_bytes;
 
   TRI_TRY(tri_ledger_add(l, TRI_MEM_HOST, phase, false, name, start_bytes, (void **)&out->arrays.start));
   for (int k = 0; k < TRI_ARRAYS; k++) {
@@ -29,7 +29,7 @@ tri_status tri_rollout_store_plan(tri_ledger *l, tri_phase phase, const char *na
     if (tri_array[k].column && !(tri_array[k].column & most->columns)) continue;
     TRI_TRY(tri_ledger_add(l, TRI_MEM_HOST, phase, false, name, bytes,
                            (void **)(void *)((char *)&out->arrays + tri_array[k].member)));
-    wire += k < TRI_ARRAYS_SENT ? packed_bytes(k, &h) : 0;
+    if (tri_array[k].sent) wire += packed_bytes(k, &h) + (size_t)most->n_part * 8;
   }
   out->most = *most;
   out->wire_bytes = exchange ? wire : 0;
@@ -50,7 +50,7 @@ static tri_status pack(const tri_rollout *r, char **out, size_t *n_bytes) {
   const tri_rollout_store *store = wire_of(r);
 
   *n_bytes = at;
-  for (int k = 0; k < TRI_ARRAYS_SENT; k++) *n_bytes += packed_bytes(k, &h);
+  for (int k = 0; k < TRI_ARRAYS; k++) *n_bytes += packed_bytes(k, &h);
   if (store && *n_bytes > store->wire_bytes)
     TRI_FAIL(TRI_EINTERNAL, "the message of a rollout has %zu bytes, but memory was planned for %zu",
              *n_bytes, store->wire_bytes);
@@ -63,58 +63,58 @@ static tri_status pack(const tri_rollout *r, char **out, size_t *n_bytes) {
     int64_t n = r->start[q + 1] - r->start[q];
     memcpy(*out + sizeof h + (size_t)q * sizeof n, &n, sizeof n);
   }
-  for (int k = 0; k < TRI_ARRAYS_SENT; k++) {
-    size_t rows = (size_t)(tri_array[k].per == TRI_PER_TOKEN ? r->n_tok : r->n_seq),
-           n = rows * tri_array_width(k, r->n_reward);
-    if (n) memcpy(*out + at, tri_array_get(r, k), n);
+  for (int k = 0; k < TRI_ARRAYS; k++) {
+    size_t n = tri_array_rows(k, r->n_seq, r->n_tok) * tri_array_width(k, r->n_reward);
+    if (tri_array[k].sent && n) memcpy(*out + at, tri_array_get(r, k), n);
     at += packed_bytes(k, &h);
   }
   return TRI_OK;
 }
 
-/* Reading position in one rank's message. */
-typedef struct cursor {
+/* One rank's message as received. */
+typedef struct message {
   pack_head   h;
-  const char *length, *array[TRI_ARRAYS_SENT]; /* borrowed, at the next sequence */
-} cursor;
+  const char *length, *array[TRI_ARRAYS]; /* borrowed, NULL if not sent */
+  const char *place, *sample;             /* two of these arrays */
+} message;
 
-static tri_status cursor_open(const char *message, size_t n_bytes, int rank, cursor *c) {
-  size_t at = sizeof c->h;
+static tri_status message_open(const char *bytes, size_t n_bytes, int rank, message *m) {
+  size_t at = sizeof m->h;
 
-  memcpy(&c->h, message, sizeof c->h);
-  c->length = message + at;
-  at += (size_t)c->h.n_seq * sizeof(int64_t);
-  for (int k = 0; k < TRI_ARRAYS_SENT; k++) {
-    c->array[k] = message + at;
-    at += packed_bytes(k, &c->h);
+  memcpy(&m->h, bytes, sizeof m->h);
+  m->length = bytes + at;
+  at += (size_t)m->h.n_seq * sizeof(int64_t);
+  for (int k = 0; k < TRI_ARRAYS; k++) {
+    m->array[k] = tri_array[k].sent ? bytes + at : NULL;
+    if (tri_array[k].member == offsetof(tri_rollout, place)) m->place = m->array[k];
+    if (tri_array[k].member == offsetof(tri_rollout, sample)) m->sample = m->array[k];
+    at += packed_bytes(k, &m->h);
   }
   if (at != n_bytes) TRI_FAIL(TRI_EINTERNAL, "the part of rank %d in the rollout has a wrong size", rank);
   return TRI_OK;
 }
 
-/* Moves one sequence from a message to the end of out, as sequence q. */
-static void cursor_take(cursor *c, tri_rollout *out, int q) {
+/* Returns the number of tokens of sequence q. */
+static int64_t message_length(const message *m, int64_t q) {
   int64_t n;
 
-  memcpy(&n, c->length, sizeof n);
-  c->length += sizeof n;
-  out->start[q + 1] = out->start[q] + n;
-  for (int k = 0; k < TRI_ARRAYS_SENT; k++) {
-    size_t width = tri_array_width(k, c->h.n_reward);
-    size_t bytes = width * (tri_array[k].per == TRI_PER_TOKEN ? (size_t)n : 1);
-    size_t row = (size_t)(tri_array[k].per == TRI_PER_TOKEN ? out->start[q] : q);
-    if (bytes) memcpy((char *)tri_array_get(out, k) + row * width, c->array[k], bytes);
-    c->array[k] += bytes;
-  }
+  memcpy(&n, m->length + (size_t)q * sizeof n, sizeof n);
+  return n;
+}
+
+/* Returns element q of an array of i32. */
+static int64_t element(const char *array, int64_t q) {
+  int32_t x;
+
+  memcpy(&x, array + (size_t)q * sizeof x, sizeof x);
+  return x;
 }
 
 /* Computes the sizes of the whole step. The parts of all ranks must fit together. */
-static tri_status total_head(const cursor *c, int n_rank, pack_head *sum) {
-  int64_t n_prompt;
-
+static tri_status total_head(const message *m, int n_rank, pack_head *sum) {
   *sum = (pack_head){.has_logp = 1, .has_reward = 1};
   for (int k = 0; k < n_rank; k++) {
-    const pack_head *h = &c[k].h;
+    const pack_head *h = &m[k].h;
     if (!h->n_seq) continue;
     if (sum->n_seq && (h->group != sum->group || h->n_reward != sum->n_reward))
       TRI_FAIL(TRI_EINTERNAL,
@@ -129,20 +129,68 @@ static tri_status total_head(const cursor *c, int n_rank, pack_head *sum) {
     sum->has_reward = sum->has_reward && h->has_reward;
   }
   if (!sum->n_seq) {
-    *sum = c[0].h;
+    *sum = m[0].h;
     return TRI_OK;
   }
-  if (sum->n_seq > INT32_MAX || sum->group <= 0 || sum->n_seq % sum->group)
+  if (sum->n_seq > INT32_MAX || sum->group <= 0)
     TRI_FAIL(TRI_EINTERNAL, "%lld sequences cannot be divided into groups of %lld", (long long)sum->n_seq,
              (long long)sum->group);
-  n_prompt = sum->n_seq / sum->group;
-  for (int k = 0; k < n_rank; k++) {
-    int64_t want = (n_prompt - k + n_rank - 1) / n_rank * sum->group;
-    if (c[k].h.n_seq != want)
-      TRI_FAIL(TRI_EINTERNAL, "rank %d has %lld of the step's %lld sequences instead of %lld", k,
-               (long long)c[k].h.n_seq, (long long)sum->n_seq, (long long)want);
-  }
   return TRI_OK;
+}
+
+/* A sequence in the ranks' messages. */
+typedef struct found {
+  const message *m;      /* NULL if it is missing */
+  int64_t        q, row; /* its number, and its first token in the message */
+} found;
+
+/* Checks that each place of the step has a whole group. Answers to places behind the last one are missing at
+ * another. */
+static tri_status check_places(const message *m, int n_rank, const pack_head *sum) {
+  int64_t    n_place = (sum->n_seq + sum->group - 1) / sum->group, *count = NULL;
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(TRI_ALLOC(count, n_place));
+  for (int k = 0; k < n_rank; k++)
+    for (int64_t q = 0; q < m[k].h.n_seq; q++) {
+      int64_t place = element(m[k].place, q);
+      if (place >= 0 && place < n_place) count[place]++;
+    }
+  for (int64_t place = 0; place < n_place; place++)
+    if (count[place] != sum->group)
+      TRI_FAIL_DONE(TRI_EINTERNAL, "place %lld of a step of %lld prompts has %lld answers instead of %lld",
+                    (long long)place, (long long)n_place, (long long)count[place], (long long)sum->group);
+done:
+  TRI_FREE(count);
+  return st;
+}
+
+/* Finds each sequence of the step, in the order of places, then samples. */
+static tri_status find_sequences(const message *m, int n_rank, const pack_head *sum, found *at) {
+  for (int k = 0; k < n_rank; k++)
+    for (int64_t q = 0, row = 0; q < m[k].h.n_seq; row += message_length(&m[k], q++)) {
+      int64_t place = element(m[k].place, q), sample = element(m[k].sample, q);
+      if (sample >= 0 && sample < sum->group) at[place * sum->group + sample] = (found){&m[k], q, row};
+    }
+  for (int64_t i = 0; i < sum->n_seq; i++)
+    if (!at[i].m)
+      TRI_FAIL(TRI_EINTERNAL, "place %lld of a step has %lld answers, but answer %lld is missing",
+               (long long)(i / sum->group), (long long)sum->group, (long long)(i % sum->group));
+  return TRI_OK;
+}
+
+/* Copies a sequence to the end of out, as sequence q. */
+static void take_sequence(const found *from, tri_rollout *out, int q) {
+  int64_t n = message_length(from->m, from->q);
+
+  out->start[q + 1] = out->start[q] + n;
+  for (int k = 0; k < TRI_ARRAYS; k++) {
+    bool   tokens = tri_array[k].per == TRI_PER_TOKEN;
+    size_t width = tri_array_width(k, out->n_reward), bytes = width * (tokens ? (size_t)n : 1);
+    if (tri_array[k].sent && bytes)
+      memcpy((char *)tri_array_get(out, k) + (size_t)(tokens ? out->start[q] : q) * width,
+             from->m->array[k] + (size_t)(tokens ? from->row : from->q) * width, bytes);
+  }
 }
 
 /* Collective over world. Gathers every rank's message on every rank, in out's planned memory, or in allocated
@@ -169,25 +217,30 @@ tri_status tri_rollout_exchange(const tri_rollout *mine, tri_comm *world, tri_ro
   tri_status st = TRI_OK;
   char      *send = NULL, *recv = NULL;
   size_t    *counts = NULL, n_bytes, at = 0;
-  cursor    *c = NULL;
+  message   *m = NULL;
+  found     *from = NULL; /* [n_seq] */
   pack_head  sum;
 
   TRI_TRY_DONE(TRI_ALLOC(counts, world->size));
-  TRI_TRY_DONE(TRI_ALLOC(c, world->size));
+  TRI_TRY_DONE(TRI_ALLOC(m, world->size));
   TRI_TRY_DONE(pack(mine, &send, &n_bytes));
   TRI_TRY_DONE(gather(world, send, n_bytes, out, counts, &recv));
   for (int k = 0; k < world->size; at += counts[k++])
-    TRI_TRY_DONE(cursor_open(recv + at, counts[k], k, &c[k]));
-  TRI_TRY_DONE(total_head(c, world->size, &sum));
+    TRI_TRY_DONE(message_open(recv + at, counts[k], k, &m[k]));
+  TRI_TRY_DONE(total_head(m, world->size, &sum));
+  if (sum.n_seq) TRI_TRY_DONE(check_places(m, world->size, &sum));
+  TRI_TRY_DONE(TRI_ALLOC(from, sum.n_seq));
+  TRI_TRY_DONE(find_sequences(m, world->size, &sum, from));
   TRI_TRY_DONE(tri_rollout_make((int)sum.n_seq, sum.n_tok, (int)sum.group, (int)sum.n_reward, out));
   out->has_logp = sum.has_logp != 0;
   out->has_reward = sum.has_reward != 0;
-  for (int q = 0; q < out->n_seq; q++) cursor_take(&c[q / out->group % world->size], out, q);
+  for (int q = 0; q < out->n_seq; q++) take_sequence(&from[q], out, q);
 done:
   if (!wire_of(mine)) TRI_FREE(send);
   if (!wire_of(out)) TRI_FREE(recv);
   TRI_FREE(counts);
-  TRI_FREE(c);
+  TRI_FREE(m);
+  TRI_FREE(from);
   if (st != TRI_OK) tri_rollout_clear(out);
   return st;
 }

@@ -31,14 +31,15 @@ enum {
 };
 
 /* A step's sequences in host memory, allocated or borrowed from a store. Rows are tokens, packed. After
- * tri_rollout_exchange every rank holds the whole step in the order of prompts, then answers, so sequence q =
- * prompt * group + answer. A zeroed rollout is legal and empty. So is {.store = s}, whose next
+ * tri_rollout_exchange every rank holds the whole step in the order of places, then samples, so sequence q =
+ * place * group + sample. A zeroed rollout is legal and empty. So is {.store = s}, whose next
  * tri_rollout_make takes memory from s. */
 typedef struct tri_rollout {
   int      n_seq, group, n_reward;
   int64_t  n_tok;
   int64_t *start;             /* [n_seq+1] sequence q has rows start[q] .. start[q+1] */
   int64_t *prompt_id;         /* [n_seq] line of the prompt file, which keys the random numbers */
+  int32_t *place;             /* [n_seq] number of the prompt in the step */
   int32_t *sample;            /* [n_seq] number of the answer among the answers to its prompt */
   int32_t *prompt_len, *stop; /* [n_seq] tokens without loss at the start, and tri_stop_reason */
   float   *reward;            /* [n_seq] weighted sum of the rewards, NaN while unknown */
@@ -148,8 +149,10 @@ static inline bool tri_rollout_counts(const tri_rollout *r, int q) {
  * whole group if fewer than `least` of its answers remain. With `baselines`, also drops answers to a prompt
  * without a baseline. */
 void tri_rollout_drop(tri_rollout *r, int least, bool baselines);
-/* Collective over world. `mine` holds rank k's sequences for prompts k, k + size, k + 2 size and so on. *out,
- * empty before, becomes the whole step in prompt order on every rank. */
+/* Collective over world. `mine` holds this rank's sequences of the step, possibly none, in any order. *out,
+ * empty before, becomes the whole step in the order of places, then samples, on every rank. TRI_EINTERNAL on
+ * every rank, with the place, unless each place has each sample below `group` exactly once on all ranks
+ * together. */
 TRI_CHECKED tri_status tri_rollout_exchange(const tri_rollout *mine, tri_comm *world, tri_rollout *out);
 
 #endif

@@ -45,12 +45,13 @@ static tri_status grow(tri_rollout *r, int n_seq, int64_t n_tok) {
   return TRI_OK;
 }
 
-/* Copies sequence q of `from` to sequence `at`, for which there is space. */
+/* Copies sequence q of `from` to sequence `at`, for which there is space, at its own place of the step. */
 static void copy_sequence(const tri_rollout *from, int q, tri_rollout *to, int at) {
   int64_t n = from->start[q + 1] - from->start[q];
 
   to->start[at + 1] = to->start[at] + n;
-  for (int k = 0; k < TRI_ARRAYS_SENT; k++) {
+  for (int k = 0; k < TRI_ARRAYS; k++) {
+    if (!tri_array[k].sent) continue;
     bool        tokens = tri_array[k].per == TRI_PER_TOKEN;
     size_t      width = tri_array_width(k, to->n_reward), bytes = (tokens ? (size_t)n : 1) * width;
     char       *p = tri_array_get(to, k);
@@ -59,6 +60,7 @@ static void copy_sequence(const tri_rollout *from, int q, tri_rollout *to, int a
       memcpy(p + (size_t)(tokens ? to->start[at] : at) * width,
              x + (size_t)(tokens ? from->start[q] : q) * width, bytes);
   }
+  to->place[at] = at / to->group;
 }
 
 static tri_status append(const tri_rollout *from, int g, tri_rollout *to) {

@@ -82,6 +82,7 @@ static tri_status make(const lines *l, int n, parts (*at)(const lines *, int), t
     parts    p = at(l, q);
     int32_t *to = out->token + out->start[q];
     out->prompt_id[q] = p.e->id;
+    out->place[q] = q / source->together;
     out->prompt_len[q] = p.e->n_prompt;
     out->reward[q] = p.e->value;
     out->start[q + 1] = out->start[q] + p.e->n_prompt + p.n_answer;

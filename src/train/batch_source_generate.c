@@ -10,9 +10,10 @@
 #include "screen.h"
 #include "train.h"
 
-/* This rank's share of the prompts, at positions rank, rank + size and so on. */
+/* This rank's share of the prompts, at places rank, rank + size and so on of the step. */
 typedef struct share {
   tri_prompt         *prompt;
+  int32_t            *place;
   const tri_example **example;
   tri_answers        *answers; /* answers waiting for their rewards */
   int                 n;
@@ -21,6 +22,7 @@ typedef struct share {
 static void free_share(share *s) {
   tri_answers_close(&s->answers);
   TRI_FREE(s->prompt);
+  TRI_FREE(s->place);
   TRI_FREE(s->example);
 }
 
@@ -30,11 +32,13 @@ static tri_status make_share(const tri_trainer *t, const tri_ask *ask, share *s)
 
   *s = (share){0};
   TRI_TRY(TRI_ALLOC(s->prompt, space));
+  TRI_TRY(TRI_ALLOC(s->place, space));
   TRI_TRY(TRI_ALLOC(s->example, space));
   for (int64_t k = world->rank; k < ask->n; k += world->size) {
     int64_t            i = tri_dataset_at(ask->data, t->cfg->run.seed, ask->shuffle, ask->begin + k);
     const tri_example *e = tri_dataset_get(ask->data, i);
     s->example[s->n] = e;
+    s->place[s->n] = (int32_t)k;
     s->prompt[s->n++] = (tri_prompt){e->id, e->token, e->n_token};
   }
   return TRI_OK;
@@ -95,6 +99,7 @@ static tri_status sample(tri_trainer *t, share *s, const tri_ask *ask, tri_rollo
   TRI_TRY(change_space(t));
   tri_halt_watch_begin(t->halt);
   st = tri_sampler_generate(t->sampling.sampler, s->prompt, s->n, &how, t->se->stream, mine);
+  for (int q = 0; st == TRI_OK && q < mine->n_seq; q++) mine->place[q] = s->place[q / how.group];
   tri_span wait = tri_span_begin(&t->spans, "wait for rewards", 0);
   if (st == TRI_OK) /* A reward program may take long. */
     tri_reward_set_await(t->reward, tri_halt_watch, t->halt);

@@ -1,10 +1,11 @@
-/* test_rollout.c - a step's arrays, their exchange between ranks, and rollouts as files. Run with 1, 2 and 3
+/* test_rollout.c - a step's arrays, their exchange between ranks, and rollouts as files. Run with 1 to 4
  * ranks. Judges: the whole step made by every rank from a pure function of the indices, bit for bit. For
  * files the written content and a line spelt out by hand. For broken lines the rule that each is refused with
  * its place. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/host_memory.h"
+#include "base/rng.h"
 #include "ranks_case.h"
 
 #include "rollout_case.h"
@@ -15,7 +16,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { GROUP = 3, N_REWARD = 2 };
+enum { GROUP = 3, N_REWARD = 2, MOST_SEQ = 64 };
 
 static char folder[64]; /* this rank's own */
 
@@ -27,33 +28,50 @@ static const tri_replay_opt REPLAY = {
  * are NaN. */
 static int64_t length_of(int p, int a) { return 2 + (p * 5 + a * 3) % 7; }
 
-/* Makes the prompts first, first + step and so on of n_prompt. With `answers` none is empty, and log-probs
+/* Makes answer a to prompt p, with its tokens, as sequence q. */
+static void make_answer(tri_rollout *r, int q, int p, int a, bool answers) {
+  r->start[q + 1] = r->start[q] + length_of(p, a);
+  r->prompt_id[q] = p + ((int64_t)1 << 40);
+  r->place[q] = p;
+  r->sample[q] = a;
+  r->prompt_len[q] = answers ? 1 + a % 2 * (int)(length_of(p, a) - 2) : 1 + p % 2;
+  r->stop[q] = (p + a) % 3;
+  r->reward[q] = (float)p / 3 - (float)a;
+  if (!answers && (p + a) % 5 == 0) r->reward[q] = NAN;
+  for (int i = 0; i < N_REWARD; i++) r->part[q * N_REWARD + i] = (float)(p * 10 + a + i) / 7;
+  for (int64_t i = r->start[q]; i < r->start[q + 1]; i++) {
+    r->token[i] = (int32_t)(p * 100 + a * 10 + (i - r->start[q])) % 1000;
+    r->adv[i] = i < r->start[q] + r->prompt_len[q] ? 0.0f : (float)a - (float)p / 9;
+    if (i >= r->start[q] + r->prompt_len[q]) r->old_logp[i] = -(float)(1 + r->token[i]) / 3e5f;
+  }
+  if (!answers) r->baseline[q] = (float)(p - a) / 3;
+}
+
+/* Makes n answers with these numbers, prompt * GROUP + answer. With `answers` none is empty, and log-probs
  * and rewards are known. */
-static void make_part(tri_rollout *r, int n_prompt, int first, int step, bool answers) {
-  int     n_seq = 0, q = 0;
+static void make_answers(tri_rollout *r, const int *number, int n, bool answers) {
   int64_t n_tok = 0;
 
-  for (int p = first; p < n_prompt; p += step)
-    for (int a = 0; a < GROUP; a++, n_seq++) n_tok += length_of(p, a);
-  CHECK(tri_rollout_make(n_seq, n_tok, GROUP, N_REWARD, r) == TRI_OK);
+  for (int q = 0; q < n; q++) n_tok += length_of(number[q] / GROUP, number[q] % GROUP);
+  CHECK(tri_rollout_make(n, n_tok, GROUP, N_REWARD, r) == TRI_OK);
   r->has_logp = r->has_reward = true;
+  for (int q = 0; q < n; q++) make_answer(r, q, number[q] / GROUP, number[q] % GROUP, answers);
+}
+
+/* Makes the prompts first, first + step and so on of n_prompt in the same way. */
+static void make_part(tri_rollout *r, int n_prompt, int first, int step, bool answers) {
+  int number[MOST_SEQ], n = 0;
+
   for (int p = first; p < n_prompt; p += step)
-    for (int a = 0; a < GROUP; a++, q++) {
-      r->start[q + 1] = r->start[q] + length_of(p, a);
-      r->prompt_id[q] = p + ((int64_t)1 << 40);
-      r->sample[q] = a;
-      r->prompt_len[q] = answers ? 1 + a % 2 * (int)(length_of(p, a) - 2) : 1 + p % 2;
-      r->stop[q] = (p + a) % 3;
-      r->reward[q] = (float)p / 3 - (float)a;
-      if (!answers && (p + a) % 5 == 0) r->reward[q] = NAN;
-      for (int i = 0; i < N_REWARD; i++) r->part[q * N_REWARD + i] = (float)(p * 10 + a + i) / 7;
-      for (int64_t i = r->start[q]; i < r->start[q + 1]; i++) {
-        r->token[i] = (int32_t)(p * 100 + a * 10 + (i - r->start[q])) % 1000;
-        r->adv[i] = i < r->start[q] + r->prompt_len[q] ? 0.0f : (float)a - (float)p / 9;
-        if (i >= r->start[q] + r->prompt_len[q]) r->old_logp[i] = -(float)(1 + r->token[i]) / 3e5f;
-      }
-      if (!answers) r->baseline[q] = (float)(p - a) / 3;
-    }
+    for (int a = 0; a < GROUP; a++) number[n++] = p * GROUP + a;
+  make_answers(r, number, n, answers);
+}
+
+static uint32_t random_below(uint64_t a, uint64_t b, uint32_t below) {
+  uint32_t bits[4];
+
+  tri_rng_bits(tri_rng_make_key(5, TRI_RNG_TEST), a, b, bits);
+  return bits[0] % below;
 }
 
 /* Bit for bit, NaN with NaN. */
@@ -64,6 +82,7 @@ static void check_same(const tri_rollout *a, const tri_rollout *b) {
   CHECK(a->has_logp == b->has_logp && a->has_reward == b->has_reward);
   CHECK(!memcmp(a->start, b->start, (n_seq + 1) * sizeof *a->start));
   CHECK(!memcmp(a->prompt_id, b->prompt_id, n_seq * sizeof *a->prompt_id));
+  CHECK(!memcmp(a->place, b->place, n_seq * sizeof *a->place));
   CHECK(!memcmp(a->sample, b->sample, n_seq * sizeof *a->sample));
   CHECK(!memcmp(a->prompt_len, b->prompt_len, n_seq * sizeof *a->prompt_len));
   CHECK(!memcmp(a->stop, b->stop, n_seq * sizeof *a->stop));
@@ -144,6 +163,7 @@ static void check_copy(const tri_rollout *r, int at, const tri_rollout *from, in
   CHECK(!memcmp(r->old_logp + r->start[at], from->old_logp + from->start[q], n * sizeof *r->old_logp));
   CHECK(!memcmp(r->part + at * N_REWARD, from->part + q * N_REWARD, width));
   CHECK(r->reward[at] == from->reward[q] && r->baseline[at] == from->baseline[q]);
+  CHECK(r->place[at] == at / GROUP);
   CHECK(r->sample[at] == from->sample[q] && r->prompt_len[at] == from->prompt_len[q]);
   CHECK(r->stop[at] == from->stop[q] && r->failed[at] == from->failed[q]);
 }
@@ -256,6 +276,53 @@ static void test_exchange(void **state) {
   }
 }
 
+static void shuffle(uint64_t seed, int *x, int n) {
+  for (int i = n - 1; i > 0; i--) {
+    int k = (int)random_below(seed, (uint64_t)i, (uint32_t)i + 1), other = x[k];
+    x[k] = x[i];
+    x[i] = other;
+  }
+}
+
+/* Makes this rank's answers of a random deal of n_prompt prompts. Answers to a prompt stay together in even
+ * deals only. Some deals leave out rank 0, and some give all to the last rank. Every rank's answers are
+ * shuffled. */
+static int make_deal(uint64_t seed, int n_prompt, int *number) {
+  int n = 0, first = seed % 3 == 1 && world->size > 1 ? 1 : seed % 3 == 2 ? world->size - 1 : 0;
+
+  for (int k = 0; k < n_prompt * GROUP; k++) {
+    int to = first + (int)random_below(seed, 1000 + (uint64_t)(seed % 2 ? k : k / GROUP),
+                                       (uint32_t)(world->size - first));
+    if (to == world->rank) number[n++] = k;
+  }
+  shuffle(seed, number, n);
+  return n;
+}
+
+/* The step does not depend on the deal, in allocated and in planned memory. */
+static void test_exchange_deals(void **state) {
+  tri_rollout_store store = {0};
+  tri_rollout_size  most = {8 * GROUP, N_REWARD, world->size, 8 * GROUP * 9, 0};
+  tri_ledger       *l = NULL;
+
+  (void)state;
+  CHECK(tri_ledger_open(&l) == TRI_OK);
+  CHECK(tri_rollout_store_plan(l, TRI_PHASE_ALWAYS, "test", &most, true, &store) == TRI_OK);
+  CHECK(tri_ledger_take(l, cpu) == TRI_OK);
+  for (uint64_t seed = 0; seed < 48; seed++) {
+    int         n_prompt = 1 + (int)(seed % 8), number[MOST_SEQ], n = make_deal(seed, n_prompt, number);
+    tri_rollout mine = {0}, whole = {0}, got = {.store = seed % 5 ? NULL : &store};
+    if (n) make_answers(&mine, number, n, false);
+    make_part(&whole, n_prompt, 0, 1, false);
+    CHECK(tri_rollout_exchange(&mine, world, &got) == TRI_OK);
+    check_same(&got, &whole);
+    tri_rollout_free(&got);
+    tri_rollout_free(&mine);
+    tri_rollout_free(&whole);
+  }
+  tri_ledger_close(&l);
+}
+
 /* A rank without sequences may give a zeroed rollout, and then has no influence on has_logp. A rank with
  * sequences has. */
 static void test_exchange_empty(void **state) {
@@ -274,27 +341,47 @@ static void test_exchange_empty(void **state) {
   tri_rollout_free(&mine);
 }
 
-/* If parts do not fit together, every rank gets an error. */
+/* Exchanges this rank's answers, which do not fit those of the others. */
+static void check_refused(tri_rollout *mine, const char *want) {
+  tri_rollout got = {0};
+
+  CHECK(tri_rollout_exchange(mine, world, &got) == TRI_EINTERNAL && !got.start);
+  CHECK(refusal_is(want), "%s", want);
+  tri_error_clear();
+  tri_rollout_free(mine);
+}
+
+/* If parts do not fit together, every rank gets the same error. The last rank brings what is wrong. */
 static void test_exchange_refused(void **state) {
-  tri_rollout mine = {0}, got = {0};
+  tri_rollout mine = {0};
+  int         n = 2 * world->size, end = n - 1; /* prompts, and the last rank's last place */
+  bool        last = world->rank == world->size - 1;
+  char        want[128];
 
   (void)state;
-  make_part(&mine, 2 * world->size, world->rank, world->size, false);
-  mine.n_seq--;
-  mine.n_tok = mine.start[mine.n_seq];
-  CHECK(tri_rollout_exchange(&mine, world, &got) == TRI_EINTERNAL && !got.start);
-  tri_error_clear();
-  tri_rollout_free(&mine);
+  for (int wrong = 0; wrong < 7; wrong++) {
+    make_part(&mine, n, world->rank, world->size, false);
+    int32_t *place = mine.place + GROUP, *sample = mine.sample + GROUP; /* of its last prompt */
+    snprintf(want, sizeof want, "check_places() %d %d %d %d", end, n, wrong == 3 ? 2 : 0, GROUP);
+    for (int a = 0; last && a < GROUP; a++) {
+      if (wrong == 0) place[a] = end + 1; /* a place is missing */
+      if (wrong == 1) place[a] = INT32_MAX;
+      if (wrong == 2) place[a] = 0; /* twice */
+    }
+    if (wrong == 2) snprintf(want, sizeof want, "check_places() 0 %d %d %d", n, 2 * GROUP, GROUP);
+    if (wrong == 3 && last) mine.n_seq--, mine.n_tok = mine.start[mine.n_seq];
+    if (wrong == 4 && last) place[1] = -1;
+    if (wrong == 4) snprintf(want, sizeof want, "check_places() %d %d 2 %d", end, n, GROUP);
+    if (wrong == 5 && last) sample[1] = 2; /* twice */
+    if (wrong == 6 && last) sample[1] = GROUP;
+    if (wrong > 4) snprintf(want, sizeof want, "find_sequences() %d %d 1", end, GROUP);
+    check_refused(&mine, want);
+  }
   if (world->size == 1) return;
-  make_part(&mine, world->rank == 1 ? 3 * world->size : 2 * world->size, world->rank, world->size, false);
-  CHECK(tri_rollout_exchange(&mine, world, &got) == TRI_EINTERNAL); /* too many on rank 1 */
-  tri_error_clear();
-  tri_rollout_free(&mine);
   make_part(&mine, world->size, world->rank, world->size, false);
   if (world->rank == 1) mine.group = 1;
-  CHECK(tri_rollout_exchange(&mine, world, &got) == TRI_EINTERNAL);
-  tri_error_clear();
-  tri_rollout_free(&mine);
+  snprintf(want, sizeof want, "total_head() 1 %d %d", GROUP, N_REWARD);
+  check_refused(&mine, want);
 }
 
 static const char *file_path(int step) {
@@ -637,6 +724,7 @@ int main(void) {
       cmocka_unit_test(test_drop),
       cmocka_unit_test(test_select_dropped),
       cmocka_unit_test(test_exchange),
+      cmocka_unit_test(test_exchange_deals),
       cmocka_unit_test(test_exchange_empty),
       cmocka_unit_test(test_exchange_refused),
       cmocka_unit_test_setup_teardown(test_file_round_trip, setup_files, teardown_files),

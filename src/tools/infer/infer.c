@@ -276,6 +276,7 @@ tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
 /* The prompts of this rank. */
 typedef struct share {
   tri_prompt         *prompt;  /* [n] */
+  int32_t            *place;   /* [n] numbers of the prompts among those of all ranks */
   const tri_example **example; /* [n] */
   tri_answers        *answers; /* NULL without rewards */
   int                 n;
@@ -303,21 +304,25 @@ tri_status tri_infer_generate(tri_infer *f, const tri_prompt *prompt, int n, con
   tri_status       st = TRI_OK;
 
   TRI_TRY_DONE(TRI_ALLOC(s.prompt, n / world->size + 1));
+  TRI_TRY_DONE(TRI_ALLOC(s.place, n / world->size + 1));
   TRI_TRY_DONE(TRI_ALLOC(s.example, n / world->size + 1));
   for (int i = world->rank; i < n; i += world->size) {
     s.example[s.n] = set ? example[i] : NULL;
+    s.place[s.n] = i;
     s.prompt[s.n++] = prompt[i];
   }
   TRI_TRY_DONE(tri_agree(world, open_answers(f, set, opt->group, &s)));
   how.finished = set ? tri_answers_put : NULL;
   how.finished_ctx = s.answers;
   TRI_TRY_DONE(tri_sampler_generate(f->sampler, s.prompt, s.n, &how, f->se.stream, &mine));
+  for (int q = 0; q < mine.n_seq; q++) mine.place[q] = s.place[q / opt->group];
   if (set) TRI_TRY_DONE(tri_answers_collect(s.answers, &mine, world));
   TRI_TRY_DONE(tri_rollout_exchange(&mine, world, out));
 done:
   tri_answers_close(&s.answers);
   tri_rollout_free(&mine);
   TRI_FREE(s.prompt);
+  TRI_FREE(s.place);
   TRI_FREE(s.example);
   return st;
 }
