@@ -123,10 +123,11 @@ static void hear(void *ctx, const tri_work_queue_result *r) {
 static tri_status collect(tri_reward_set *s, int i, const tri_reward_call *c, tri_status st, float *score) {
   tri_reward_row  *row = &s->row[i];
   hearing          h = {row, c, i};
-  int              most = c->n ? c->number[c->n - 1] + 1 : 0;
+  int              most = 0; /* the largest number, plus 1 */
   tri_reward_error error = {.number = -1};
   float           *got = NULL;
 
+  for (int q = 0; q < c->n; q++) most = c->number[q] < most ? most : c->number[q] + 1;
   if (st == TRI_OK) st = TRI_ALLOC(got, most);
   if (st != TRI_OK) row->kind->forget(row->state);
   if (st != TRI_OK && !c->share) return st;

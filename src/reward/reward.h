@@ -249,13 +249,13 @@ void                          tri_reward_set_close(tri_reward_set **s);
 /* The answers of a step and the memory for their scores. */
 typedef struct tri_reward_call {
   const tri_answer *a;      /* [n] */
-  const int        *number; /* [n] ascending. Each was submitted, with `share` by one of the ranks */
+  const int        *number; /* [n] all different. Each was submitted, with `share` by one of the ranks */
   int               n;
   tri_comm         *share;        /* NULL if every rank has its own answers, else all ranks have the same */
   float            *part, *total; /* [n,n_reward] without weights, and [n] weighted sums */
   int32_t *failed; /* [n] bit i is set if reward i failed on the answer. Its scores then follow on_error. Both
                     * are NAN if the answer is dropped, and in a trial */
-  /* For a trial, gets the result of reward i for each answer, in ascending order of numbers. NULL
+  /* For a trial, whose numbers ascend, gets the result of reward i for each answer in their order. NULL
    * otherwise. */
   void (*told)(void *ctx, int i, const tri_work_queue_result *r);
   void *ctx;
@@ -266,8 +266,8 @@ typedef struct tri_reward_mean {
   double sum;
   double n; /* answers */
 } tri_reward_mean;
-/* Not collective. Gives a finished answer to the rewards that work beside generation. `number` must not
- * exceed the last number of the next call. */
+/* Not collective. Gives a finished answer to the rewards that work beside generation. `number` must
+ * be one of the next call's numbers. */
 TRI_CHECKED tri_status tri_reward_set_submit(tri_reward_set *s, const tri_answer *a, int number);
 /* Not collective. Waits for all submitted answers, or until halt returns true. halt is called ten times a
  * second. */

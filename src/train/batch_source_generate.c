@@ -14,9 +14,9 @@
 typedef struct share {
   tri_prompt         *prompt;
   int32_t            *place;
-  const tri_example **example;
+  const tri_example **example; /* of every place of the step */
   tri_answers        *answers; /* answers waiting for their rewards */
-  int                 n;
+  int                 n, n_place;
 } share;
 
 static void free_share(share *s) {
@@ -30,15 +30,16 @@ static tri_status make_share(const tri_trainer *t, const tri_ask *ask, share *s)
   const tri_comm *world = tri_world_of(t);
   int64_t         space = ask->n / world->size + 1;
 
-  *s = (share){0};
+  *s = (share){.n_place = (int)ask->n};
   TRI_TRY(TRI_ALLOC(s->prompt, space));
   TRI_TRY(TRI_ALLOC(s->place, space));
-  TRI_TRY(TRI_ALLOC(s->example, space));
-  for (int64_t k = world->rank; k < ask->n; k += world->size) {
+  TRI_TRY(TRI_ALLOC(s->example, ask->n));
+  for (int k = 0; k < s->n_place; k++) {
     int64_t            i = tri_dataset_at(ask->data, t->cfg->run.seed, ask->shuffle, ask->begin + k);
     const tri_example *e = tri_dataset_get(ask->data, i);
-    s->example[s->n] = e;
-    s->place[s->n] = (int32_t)k;
+    s->example[k] = e;
+    if (k % world->size != world->rank) continue;
+    s->place[s->n] = k;
     s->prompt[s->n++] = (tri_prompt){e->id, e->token, e->n_token};
   }
   return TRI_OK;
@@ -73,8 +74,9 @@ static tri_status open_answers(tri_trainer *t, share *s, int group) {
                              .tokenizer = tri_source_tokenizer(source),
                              .model = tri_source_name(source),
                              .example = s->example,
-                             .n = s->n * group,
+                             .n = s->n_place * group,
                              .group = group,
+                             .place = s->place,
                              .end = tri_source_eos(source)->id,
                              .n_end = tri_source_eos(source)->n};
 

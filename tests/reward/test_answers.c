@@ -12,12 +12,13 @@
 /* Replaces the table of reward_table.c by stand-ins, so that the program links none of the room's own
  * rewards. */
 #undef TRI_REWARD_LIST
-#define TRI_REWARD_LIST(ROW) ROW(tokens) ROW(census) ROW(bytes) ROW(letter)
-extern const tri_reward tri_reward_tokens, tri_reward_census, tri_reward_bytes, tri_reward_letter;
+#define TRI_REWARD_LIST(ROW) ROW(tokens) ROW(census) ROW(bytes) ROW(letter) ROW(later)
+extern const tri_reward tri_reward_tokens, tri_reward_census, tri_reward_bytes, tri_reward_letter,
+    tri_reward_later;
 #include "reward/reward_table.c"
 #include "refusal_case.h"
 
-enum { PROMPTS = 2, GROUP = 2, ANSWERS = PROMPTS * GROUP, FIRST_ID = 40 };
+enum { PROMPTS = 2, GROUP = 2, ANSWERS = PROMPTS * GROUP, FIRST_ID = 40, PLACES = 7 };
 static const int32_t TOKEN = 3; /* the first few tokens of the byte-level tokenizer, one byte each */
 
 typedef struct calls {
@@ -66,6 +67,37 @@ const tri_reward tri_reward_census = {
     .name = "census", .needs = TRI_REWARD_COLLECTIVE, .score = census_score};
 const tri_reward tri_reward_bytes = {.name = "bytes", .needs = TRI_REWARD_TEXT, .score = bytes_score};
 
+/* Scores an answer when it ends, by its number, its prompt and its first letter. */
+static float later_score[PLACES * GROUP];
+static int   later_n;
+
+static float later_of(int number, int64_t prompt_id, int letter) {
+  return (float)((number * 64 + prompt_id) * 256 + letter);
+}
+
+static tri_status later_submit(void *state, const tri_answer *a, int number) {
+  (void)state;
+  CHECK(number >= 0 && number < PLACES * GROUP && later_score[number] == 0);
+  later_score[number] = later_of(number, a->prompt_id, a->response[0]);
+  later_n++;
+  return TRI_OK;
+}
+
+static tri_status later_collect(void *state, int n, float *score, tri_reward_error *error,
+                                const tri_work_queue_listener *listener) {
+  (void)state, (void)error, (void)listener;
+  for (int k = 0; k < n; k++)
+    if (later_score[k] > 0) score[k] = later_score[k];
+  return TRI_OK;
+}
+
+static void later_forget(void *state) { (void)state; }
+
+const tri_reward tri_reward_later = {.name = "later",
+                                     .needs = TRI_REWARD_TEXT,
+                                     .submit = later_submit,
+                                     .collect = later_collect,
+                                     .forget = later_forget};
 const tri_reward tri_reward_letter = {.name = "letter", .needs = TRI_REWARD_TEXT, .score = letter_score};
 
 static bool last(void) { return rt.world_rank == rt.world_size - 1; }
@@ -254,6 +286,66 @@ static void a_mark_keeps_to_its_answer(void **state) {
   tri_tokenizer_close(&tokenizer);
 }
 
+/* Returns token `letter` of an answer. One answer cannot be decoded. */
+static int32_t letter_of(int number) { return number == 5 ? ENDLESS : (number + number / GROUP) % 4; }
+
+/* Makes this rank's answers, which are every size-th place from the last one down. Each is one letter. In r
+ * they are in another order. */
+static void put_backwards(tri_answers *x, const int32_t *place, int n, tri_rollout *r) {
+  OK(tri_rollout_make(n * GROUP, 2 * n * GROUP, GROUP, 0, r));
+  for (int own = n * GROUP - 1; own >= 0; own--) {
+    int     q = (own * 5 + 3) % (n * GROUP), number = place[own / GROUP] * GROUP + own % GROUP;
+    int32_t token = letter_of(number);
+    r->start[q + 1] = 2 * q + 2;
+    r->prompt_len[q] = 1;
+    r->place[q] = number / GROUP;
+    r->sample[q] = number % GROUP;
+    r->prompt_id[q] = FIRST_ID + number / GROUP;
+    r->token[2 * q + 1] = token;
+    OK(tri_answers_put(x, own, &token, 1, TRI_STOP_EOS));
+  }
+}
+
+/* Answers arrive in any order, from any rank, and each keeps its own number, text and scores. */
+static void numbers_are_the_steps(void **state) {
+  static const tri_reward_opt both[] = {{.name = "letter", .weight = 1}, {.name = "later", .weight = 1}};
+  tri_tokenizer              *tokenizer = open_endless();
+  tri_example                 example[PLACES];
+  const tri_example          *list[PLACES];
+  int32_t                     place[PLACES];
+  tri_answers_opt             o = {.tokenizer = tokenizer, .example = list, .group = GROUP, .place = place};
+  tri_answers                *x;
+  tri_rollout                 r = {0};
+  int                         n = 0, texts = 0;
+
+  (void)state;
+  o.n = PLACES * GROUP;
+  memset(later_score, 0, sizeof later_score);
+  later_n = 0;
+  for (int p = PLACES - 1; p >= 0; p--) {
+    example[p] = (tri_example){.id = FIRST_ID + p, .token = &TOKEN, .n_token = 1};
+    list[p] = &example[p];
+    if (p % rt.world_size == rt.world_rank) place[n++] = p;
+  }
+  OK(tri_reward_set_open(both, 2, NULL, &o.set));
+  OK(tri_answers_open(&o, &x));
+  put_backwards(x, place, n, &r);
+  OK(tri_answers_collect(x, &r, world));
+  for (int q = 0; q < r.n_seq; q++) {
+    int  number = r.place[q] * GROUP + r.sample[q], letter = 'a' + letter_of(number);
+    bool none = letter_of(number) == ENDLESS;
+    CHECK(r.failed[q] == (none ? TRI_FAILED_TEXT : 0));
+    CHECK(r.part[2 * q] == (none ? 0 : (float)letter));
+    CHECK(r.part[2 * q + 1] == (none ? 0 : later_of(number, r.prompt_id[q], letter)));
+    texts += !none;
+  }
+  CHECK(later_n == texts);
+  tri_answers_close(&x);
+  tri_rollout_free(&r);
+  tri_reward_set_close(&o.set);
+  tri_tokenizer_close(&tokenizer);
+}
+
 static void nothing_is_held(void **state) {
   int64_t before = tri_host_bytes();
   step    s;
@@ -273,6 +365,7 @@ int main(void) {
       cmocka_unit_test(texts_need_a_tokenizer),
       cmocka_unit_test(one_without_text_leaves_the_others_theirs),
       cmocka_unit_test(a_mark_keeps_to_its_answer),
+      cmocka_unit_test(numbers_are_the_steps),
       cmocka_unit_test(nothing_is_held),
   };
   return cmocka_run_group_tests(tests, ranks_open, ranks_close);

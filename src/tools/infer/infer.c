@@ -275,20 +275,21 @@ tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
 
 /* The prompts of this rank. */
 typedef struct share {
-  tri_prompt         *prompt;  /* [n] */
-  int32_t            *place;   /* [n] numbers of the prompts among those of all ranks */
-  const tri_example **example; /* [n] */
-  tri_answers        *answers; /* NULL without rewards */
-  int                 n;
+  tri_prompt  *prompt;  /* [n] */
+  int32_t     *place;   /* [n] numbers of the prompts among those of all ranks */
+  tri_answers *answers; /* NULL without rewards */
+  int          n;
 } share;
 
-static tri_status open_answers(tri_infer *f, tri_reward_set *set, int group, share *s) {
+static tri_status open_answers(tri_infer *f, tri_reward_set *set, const tri_example *const *example, int n,
+                               int group, share *s) {
   const tri_answers_opt o = {.set = set,
                              .tokenizer = f->encoder.tokenizer,
                              .model = tri_source_name(f->source),
-                             .example = s->example,
-                             .n = s->n * group,
+                             .example = example,
+                             .n = n * group,
                              .group = group,
+                             .place = s->place,
                              .end = tri_source_eos(f->source)->id,
                              .n_end = tri_source_eos(f->source)->n};
 
@@ -305,13 +306,11 @@ tri_status tri_infer_generate(tri_infer *f, const tri_prompt *prompt, int n, con
 
   TRI_TRY_DONE(TRI_ALLOC(s.prompt, n / world->size + 1));
   TRI_TRY_DONE(TRI_ALLOC(s.place, n / world->size + 1));
-  TRI_TRY_DONE(TRI_ALLOC(s.example, n / world->size + 1));
   for (int i = world->rank; i < n; i += world->size) {
-    s.example[s.n] = set ? example[i] : NULL;
     s.place[s.n] = i;
     s.prompt[s.n++] = prompt[i];
   }
-  TRI_TRY_DONE(tri_agree(world, open_answers(f, set, opt->group, &s)));
+  TRI_TRY_DONE(tri_agree(world, open_answers(f, set, example, n, opt->group, &s)));
   how.finished = set ? tri_answers_put : NULL;
   how.finished_ctx = s.answers;
   TRI_TRY_DONE(tri_sampler_generate(f->sampler, s.prompt, s.n, &how, f->se.stream, &mine));
@@ -323,7 +322,6 @@ done:
   tri_rollout_free(&mine);
   TRI_FREE(s.prompt);
   TRI_FREE(s.place);
-  TRI_FREE(s.example);
   return st;
 }
 
