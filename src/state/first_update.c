@@ -31,46 +31,43 @@ static int count_tensors(const tri_params *p) {
 
 /* ---- hashes ---- */
 
-/* Hashes device memory through buf [PIECE_BYTES]. */
-static tri_status hash_bytes(tri_params *p, const void *from, size_t bytes, char *buf, tri_stream *s,
-                             uint64_t *hash) {
+/* An array of a unit to hash, this rank's share by a scope, of elements of `each` bytes. */
+typedef struct array {
+  const void     *base;
+  tri_shard_scope scope;
+  size_t          each;
+} array;
+
+/* Hashes the elements of unit[u].param[i] in this rank's share by scope `part`, through buf [PIECE_BYTES]. */
+static tri_status hash_param(tri_params *p, int u, int i, const array *a, tri_shard_scope part, char *buf,
+                             tri_stream *s, uint64_t *hash) {
+  tri_range   r = tri_layout_piece(&p->layout, u, i, part);
+  size_t      bytes = (size_t)r.count * a->each;
+  const char *from = a->base;
+
   *hash = 0;
+  if (!r.count) return TRI_OK;
+  from += (size_t)tri_layout_at(&p->layout, u, a->scope, p->opt.unit[u].param[i].offset + r.begin) * a->each;
   for (size_t done = 0; done < bytes; done += PIECE_BYTES) {
     size_t n = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
-    TRI_TRY(p->device->ops->copy(s, buf, (const char *)from + done, n));
+    TRI_TRY(p->device->ops->copy(s, buf, from + done, n));
     TRI_TRY(p->device->ops->stream_sync(s));
     *hash = tri_hash64(buf, n, *hash);
   }
   return TRI_OK;
 }
 
-/* An array of a unit to hash. */
-typedef struct array {
-  const void *base;
-  tri_range   range; /* elements of the unit held by base, of size `each` */
-  size_t      each;
-} array;
-
-/* Hashes the elements of unit[u].param[i] within `part` of the array. */
-static tri_status hash_param(tri_params *p, int u, int i, const array *a, tri_range part, char *buf,
-                             tri_stream *s, uint64_t *hash) {
-  const tri_param_spec *f = &p->opt.unit[u].param[i];
-  tri_range             r = tri_range_meet((tri_range){f->offset, tri_param_count(f)}, part);
-
-  *hash = 0;
-  if (!r.count) return TRI_OK;
-  return hash_bytes(p, (const char *)a->base + (size_t)(r.begin - a->range.begin) * a->each,
-                    (size_t)r.count * a->each, buf, s, hash);
+/* The f32 state of this kind on this rank. */
+static array state_of(const tri_params *p, int u, tri_state_kind kind) {
+  return (array){tri_params_state(p, &p->unit[u], kind), p->layout.plan.optim, sizeof(float)};
 }
 
 /* Hashes this rank's piece of every tensor in files, so that each element is hashed once over all ranks. */
 static tri_status hash_pieces(tri_params *p, tri_stream *s, char *buf, uint64_t *hash) {
   for (int u = 0; u < p->opt.n_unit; u++) {
-    const tri_param_unit *t = &p->unit[u];
-    const array           a[KINDS] = {{tri_params_master(p, t), t->ro, sizeof(float)},
-                                      {t->exp_avg, t->ro, sizeof(float)}};
+    const array a[KINDS] = {state_of(p, u, TRI_STATE_WEIGHT), state_of(p, u, TRI_STATE_EXP_AVG)};
     for (int i = 0; i < p->opt.unit[u].n_param; i++)
-      for (int k = 0; k < KINDS; k++) TRI_TRY(hash_param(p, u, i, &a[k], t->rw, buf, s, hash++));
+      for (int k = 0; k < KINDS; k++) TRI_TRY(hash_param(p, u, i, &a[k], TRI_SHARD_WORLD, buf, s, hash++));
   }
   return TRI_OK;
 }
@@ -79,11 +76,10 @@ static tri_status hash_pieces(tri_params *p, tri_stream *s, char *buf, uint64_t 
  * share. */
 static tri_status hash_copies(tri_params *p, tri_stream *s, char *buf, bool share, uint64_t *hash) {
   for (int u = 0; u < p->opt.n_unit; u++) {
-    const tri_param_unit *t = &p->unit[u];
-    array                 a = {t->weight, t->rp, tri_params_weight_bytes(p)};
-    if (share) a = (array){tri_params_master(p, t), t->ro, sizeof(float)};
+    array a = {p->unit[u].weight, p->layout.plan.params, tri_params_weight_bytes(p)};
+    if (share) a = state_of(p, u, TRI_STATE_WEIGHT);
     for (int i = 0; i < p->opt.unit[u].n_param; i++)
-      TRI_TRY(hash_param(p, u, i, &a, a.range, buf, s, hash++));
+      TRI_TRY(hash_param(p, u, i, &a, a.scope, buf, s, hash++));
   }
   return TRI_OK;
 }

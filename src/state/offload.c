@@ -1,70 +1,76 @@
-/* offload.c - keeps parts of the parameter store in host memory, and copies them to the device and back in
- * pieces. Two streams copy beside the work in the caller's stream. A trained store's optimizer state passes
+/* offload.c - keeps the optimizer state, in host memory if the store offloads it, and copies and spreads
+ * arrays that lie there. Two streams copy beside the work in the caller's stream. Optimizer state passes
  * through two workspaces on the device. While work runs in one, the other is filled with the next piece or
- * written back. A unit of a frozen store is copied to its place in the slot it is gathered in. */
+ * written back. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
-#include "params_impl.h"
-
-#include <stdio.h>
+#include "residence.h"
 
 enum { WORKSPACES = 2 };
+enum { FILLED, USED, FLUSHED, EVENTS }; /* the last piece has arrived, was used, is written back */
 
 /* Device memory for one piece. */
 typedef struct workspace {
-  float     *array[TRI_STATE_COUNT];  /* [piece] each, or NULL for a kind that is not in host memory */
-  tri_event *filled, *used, *flushed; /* its last piece has arrived, was used, is written back */
+  float     *array[TRI_STATE_COUNT]; /* [piece] each, or NULL for a kind that is not in host memory */
+  tri_event *event[EVENTS];
 } workspace;
 
-struct tri_offload {
-  workspace   workspace[WORKSPACES];
-  int64_t     piece;         /* elements */
-  int         next;          /* next workspace */
-  bool        busy;          /* copies may be running */
-  tri_event  *ready;         /* the caller's stream has reached the next copies */
-  tri_event  *copied;        /* the last unit of a frozen store is copied */
-  tri_stream *fetch, *flush; /* to the device, and back */
+struct tri_pieces {
+  workspace workspace[WORKSPACES];
+  int64_t   piece; /* elements */
+  int       next;  /* next workspace */
+  bool      busy;  /* copies may be running */
 };
 
-bool tri_offload_holds(const tri_params *p, tri_state_kind kind) {
-  if (!p->offload) return false;
-  if (kind == TRI_STATE_WEIGHT)
-    return !p->opt.train || p->opt.dtype != TRI_F32; /* a trained store keeps its master weights there */
-  return p->opt.train && (kind != TRI_STATE_AVERAGE || p->opt.ema_beta > 0);
+/* True if the update keeps this kind of state beside the weights. */
+static bool keeps(const tri_params *p, tri_state_kind kind) {
+  return kind == TRI_STATE_WEIGHT    ? p->opt.dtype != TRI_F32
+         : kind == TRI_STATE_AVERAGE ? p->opt.ema_beta > 0
+                                     : true;
 }
 
-static tri_status plan_workspaces(tri_params *p, tri_ledger *l) {
-  tri_offload *o = p->offload;
-  char         name[48];
+tri_status tri_offload_plan(tri_params *p, tri_ledger *l, tri_param_unit *u) {
+  static const char *const what[] = {"master weights", "moments", "moments", "average"};
+  tri_mem                  mem = p->opt.offload ? TRI_MEM_PINNED : TRI_MEM_DEVICE;
 
-  snprintf(name, sizeof name, "%s offload pieces", p->opt.label);
-  for (int i = 0; i < p->opt.n_unit; i++)
-    if (p->unit[i].ro.count > o->piece) o->piece = p->unit[i].ro.count;
-  if (o->piece > p->opt.offload) o->piece = p->opt.offload;
-  for (int r = 0; r < WORKSPACES; r++)
+  TRI_TRY(tri_params_plan(p, l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "gradients",
+                          (size_t)tri_params_share(p, u, p->layout.plan.grads).count * 4, &u->acc));
+  for (int k = 0; k < TRI_STATE_COUNT; k++)
+    if (keeps(p, (tri_state_kind)k))
+      TRI_TRY(tri_params_plan(p, l, mem, TRI_PHASE_ALWAYS, true, what[k],
+                              (size_t)tri_params_optim_share(p, u).count * 4, &u->state[k]));
+  return TRI_OK;
+}
+
+/* Opens the workspaces, and plans them on the device. */
+static tri_status open_pieces(tri_params *p, tri_ledger *l) {
+  const tri_device_ops *ops = p->device->ops;
+
+  TRI_TRY(TRI_ALLOC(p->pieces, 1));
+  for (tri_param_unit *u = p->unit; u < p->unit + p->opt.n_unit; u++)
+    if (tri_params_optim_share(p, u).count > p->pieces->piece)
+      p->pieces->piece = tri_params_optim_share(p, u).count;
+  if (p->pieces->piece > p->opt.offload) p->pieces->piece = p->opt.offload;
+  for (workspace *r = p->pieces->workspace; r < p->pieces->workspace + WORKSPACES; r++) {
+    for (int e = 0; e < EVENTS; e++) TRI_TRY(ops->event_open(p->device, &r->event[e]));
     for (int kind = 0; kind < TRI_STATE_COUNT; kind++)
-      if (tri_offload_holds(p, (tri_state_kind)kind))
-        TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_LEARN, false, name,
-                               (size_t)o->piece * sizeof(float), (void **)&o->workspace[r].array[kind]));
+      if (keeps(p, (tri_state_kind)kind))
+        TRI_TRY(tri_params_plan(p, l, TRI_MEM_DEVICE, TRI_PHASE_LEARN, false, "offload pieces",
+                                (size_t)p->pieces->piece * sizeof(float), &r->array[kind]));
+  }
   return TRI_OK;
 }
 
 tri_status tri_offload_open(tri_params *p, tri_ledger *l) {
   const tri_device_ops *ops = p->device->ops;
-  tri_offload          *o;
 
+  if (!p->opt.offload) return TRI_OK;
   TRI_TRY(TRI_ALLOC(p->offload, 1));
-  o = p->offload;
-  TRI_TRY(ops->stream_open(p->device, "fetch", &o->fetch));
-  TRI_TRY(ops->stream_open(p->device, "flush", &o->flush));
-  TRI_TRY(ops->event_open(p->device, &o->ready));
-  TRI_TRY(ops->event_open(p->device, &o->copied));
-  for (workspace *r = o->workspace; r < o->workspace + WORKSPACES; r++) {
-    TRI_TRY(ops->event_open(p->device, &r->filled));
-    TRI_TRY(ops->event_open(p->device, &r->used));
-    TRI_TRY(ops->event_open(p->device, &r->flushed));
-  }
-  return p->opt.train ? plan_workspaces(p, l) : TRI_OK;
+  TRI_TRY(ops->stream_open(p->device, "fetch", &p->offload->fetch));
+  TRI_TRY(ops->stream_open(p->device, "flush", &p->offload->flush));
+  TRI_TRY(ops->event_open(p->device, &p->offload->ready));
+  TRI_TRY(ops->event_open(p->device, &p->offload->copied));
+  return p->opt.train ? open_pieces(p, l) : TRI_OK;
 }
 
 static void close_event(tri_params *p, tri_event **e) {
@@ -75,28 +81,25 @@ void tri_offload_close(tri_params *p) {
   tri_offload *o = p->offload;
 
   if (!o) return;
-  for (workspace *r = o->workspace; r < o->workspace + WORKSPACES; r++) {
-    close_event(p, &r->filled);
-    close_event(p, &r->used);
-    close_event(p, &r->flushed);
-  }
+  for (int k = 0; p->pieces && k < WORKSPACES * EVENTS; k++)
+    close_event(p, &p->pieces->workspace[k / EVENTS].event[k % EVENTS]);
   close_event(p, &o->ready);
   close_event(p, &o->copied);
   if (o->fetch) p->device->ops->stream_close(&o->fetch);
   if (o->flush) p->device->ops->stream_close(&o->flush);
+  TRI_FREE(p->pieces);
   TRI_FREE(p->offload);
 }
 
-/* Makes the stream of copies wait for the present work in s. */
-static tri_status follow(tri_params *p, tri_stream *copies, tri_stream *s) {
+tri_status tri_offload_follow(tri_params *p, tri_stream *s) {
   TRI_TRY(p->device->ops->event_record(p->offload->ready, s));
-  return p->device->ops->stream_wait(copies, p->offload->ready);
+  return p->device->ops->stream_wait(p->offload->fetch, p->offload->ready);
 }
 
-/* Copies with a span of its own in the trace. */
-static tri_status copy(tri_params *p, const tri_param_unit *u, tri_lane lane, tri_stream *s, void *to,
-                       const void *from, size_t bytes) {
+tri_status tri_offload_copy(tri_params *p, const tri_param_unit *u, tri_lane lane, void *to, const void *from,
+                            size_t bytes) {
   tri_trace     *trace = p->device->trace;
+  tri_stream    *s = lane == TRI_LANE_FETCH ? p->offload->fetch : p->offload->flush;
   tri_trace_note note = {u->spec->name, p->opt.train ? "state" : "weights", p->opt.label, (int64_t)bytes};
   int            span = tri_trace_begin(trace, lane, note, s);
 
@@ -107,138 +110,118 @@ static tri_status copy(tri_params *p, const tri_param_unit *u, tri_lane lane, tr
 
 /* ---- optimizer state ---- */
 
-/* Returns views of the whole share, in host or device memory. */
-static tri_optim_view whole_share(tri_params *p, tri_param_unit *u) {
-  tri_optim_view v = {.range = u->ro,
-                      .weight = tri_params_master(p, u),
-                      .exp_avg = u->exp_avg,
-                      .exp_avg_sq = u->exp_avg_sq,
-                      .average = u->average,
-                      .grad = u->acc + (u->ro.begin - u->rg.begin)};
+/* Returns views of elements [at, at + n) of the share, in the workspace if there is one. */
+static tri_optim_view view(tri_params *p, tri_param_unit *u, const workspace *r, int64_t at, int64_t n) {
+  tri_grad_view g = tri_params_optim_grad(p, u);
+  float        *x[TRI_STATE_COUNT];
+  uint16_t     *half = NULL;
 
-  if (u->master) v.half = tri_params_weight_at(p, u, u->ro.begin);
-  return v;
-}
-
-/* Returns views of elements [at, at + n). Kinds kept in host memory are viewed in the workspace. */
-static tri_optim_view part_of(const tri_optim_view *whole, const workspace *r, int64_t at, int64_t n) {
-  float *const  *in = r->array;
-  tri_optim_view v = {.range = {whole->range.begin + at, n},
-                      .weight = in[TRI_STATE_WEIGHT] ? in[TRI_STATE_WEIGHT] : whole->weight + at,
-                      .exp_avg = in[TRI_STATE_EXP_AVG],
-                      .exp_avg_sq = in[TRI_STATE_EXP_AVG_SQ],
-                      .average = in[TRI_STATE_AVERAGE],
-                      .grad = whole->grad + at};
-
-  if (whole->half) v.half = whole->half + at;
-  return v;
+  for (int k = 0; k < TRI_STATE_COUNT; k++) {
+    float *all = tri_params_state(p, u, (tri_state_kind)k);
+    x[k] = r && r->array[k] ? r->array[k] : all ? all + at : NULL;
+  }
+  if (u->state[TRI_STATE_WEIGHT]) half = tri_params_weight_at(p, u, g.range.begin + at);
+  return (tri_optim_view){.range = {g.range.begin + at, n},
+                          .weight = x[TRI_STATE_WEIGHT],
+                          .exp_avg = x[TRI_STATE_EXP_AVG],
+                          .exp_avg_sq = x[TRI_STATE_EXP_AVG_SQ],
+                          .average = x[TRI_STATE_AVERAGE],
+                          .grad = g.grad + at,
+                          .half = half};
 }
 
 /* Copies the arrays of the set between elements [at, at + n) of the share and the workspace. */
 static tri_status move(tri_params *p, tri_param_unit *u, tri_lane lane, unsigned set, workspace *r,
                        int64_t at, int64_t n) {
   for (int k = 0; k < TRI_STATE_COUNT; k++) {
-    float *host;
-    if (!(set >> k & 1) || !r->array[k]) continue;
-    host = tri_params_state(p, u, (tri_state_kind)k) + at;
-    if (lane == TRI_LANE_FETCH)
-      TRI_TRY(copy(p, u, lane, p->offload->fetch, r->array[k], host, (size_t)n * sizeof *host));
-    else
-      TRI_TRY(copy(p, u, lane, p->offload->flush, host, r->array[k], (size_t)n * sizeof *host));
+    void *ends[2] = {r->array[k], NULL}; /* on the device and in host memory */
+    if (!r->array[k] || !(set >> k & 1)) continue;
+    ends[1] = u->state[k] + at;
+    TRI_TRY(tri_offload_copy(p, u, lane, ends[lane != TRI_LANE_FETCH], ends[lane == TRI_LANE_FETCH],
+                             (size_t)n * sizeof(float)));
   }
   return TRI_OK;
 }
 
 /* Works on elements [at, at + n) of the share. */
-static tri_status work_on(tri_params *p, tri_param_unit *u, const tri_optim_view *whole, int64_t at,
-                          int64_t n, unsigned reads, unsigned writes, tri_optim_work work, void *ctx,
-                          tri_stream *s) {
+static tri_status work_on(tri_params *p, tri_param_unit *u, int64_t at, int64_t n, unsigned reads,
+                          unsigned writes, tri_optim_work work, void *ctx, tri_stream *s) {
   const tri_device_ops *ops = p->device->ops;
   tri_offload          *o = p->offload;
-  workspace            *r = &o->workspace[o->next];
-  tri_optim_view        v = part_of(whole, r, at, n);
+  workspace            *r = &p->pieces->workspace[p->pieces->next];
+  tri_optim_view        v = view(p, u, r, at, n);
 
-  o->next = (o->next + 1) % WORKSPACES;
-  TRI_TRY(ops->stream_wait(o->fetch, r->used));
-  TRI_TRY(ops->stream_wait(o->fetch, r->flushed));
+  p->pieces->next = (p->pieces->next + 1) % WORKSPACES;
+  TRI_TRY(ops->stream_wait(o->fetch, r->event[USED]));
+  TRI_TRY(ops->stream_wait(o->fetch, r->event[FLUSHED]));
   TRI_TRY(move(p, u, TRI_LANE_FETCH, reads, r, at, n));
-  TRI_TRY(ops->event_record(r->filled, o->fetch));
-  TRI_TRY(ops->stream_wait(s, r->filled));
+  TRI_TRY(ops->event_record(r->event[FILLED], o->fetch));
+  TRI_TRY(ops->stream_wait(s, r->event[FILLED]));
   TRI_TRY(work(ctx, &v, s));
-  TRI_TRY(ops->event_record(r->used, s));
-  TRI_TRY(ops->stream_wait(o->flush, r->used));
+  TRI_TRY(ops->event_record(r->event[USED], s));
+  TRI_TRY(ops->stream_wait(o->flush, r->event[USED]));
   TRI_TRY(move(p, u, TRI_LANE_FLUSH, writes, r, at, n));
-  return ops->event_record(r->flushed, o->flush);
+  return ops->event_record(r->event[FLUSHED], o->flush);
 }
 
 tri_status tri_params_optim_each(tri_params *p, int unit, unsigned reads, unsigned writes,
                                  tri_optim_work work, void *ctx, tri_stream *s) {
-  tri_offload    *o = p->offload;
+  tri_pieces     *o = p->pieces;
   tri_param_unit *u = &p->unit[unit];
-  tri_optim_view  whole = whole_share(p, u);
+  int64_t         count = tri_params_optim_share(p, u).count;
+  tri_optim_view  whole = view(p, u, NULL, 0, count);
 
   TRI_ASSERT(p->opt.train && !p->pending);
   if (!o) return work(ctx, &whole, s);
-  if (!o->busy) TRI_TRY(follow(p, o->fetch, s)); /* waits for the previous writer of the state */
+  if (!o->busy) TRI_TRY(tri_offload_follow(p, s)); /* waits for the previous writer of the state */
   o->busy = true;
-  for (int64_t at = 0; at < u->ro.count; at += o->piece) {
-    int64_t n = u->ro.count - at < o->piece ? u->ro.count - at : o->piece;
-    TRI_TRY(work_on(p, u, &whole, at, n, reads, writes, work, ctx, s));
-  }
+  for (int64_t at = 0; at < count; at += o->piece)
+    TRI_TRY(work_on(p, u, at, count - at < o->piece ? count - at : o->piece, reads, writes, work, ctx, s));
   return TRI_OK;
 }
 
 tri_status tri_offload_settle(tri_params *p, tri_stream *s) {
-  tri_offload *o = p->offload;
+  tri_pieces *o = p->pieces;
 
   if (!o || !o->busy) return TRI_OK;
-  for (int r = 0; r < WORKSPACES; r++) TRI_TRY(p->device->ops->stream_wait(s, o->workspace[r].flushed));
+  for (int r = 0; r < WORKSPACES; r++)
+    TRI_TRY(p->device->ops->stream_wait(s, o->workspace[r].event[FLUSHED]));
   o->busy = false;
   return TRI_OK;
 }
 
-/* ---- frozen weights ---- */
-
-tri_status tri_offload_gather(tri_params *p, tri_param_unit *u, tri_param_slot *sl, tri_stream *s) {
-  tri_offload *o = p->offload;
-  size_t       each = tri_params_weight_bytes(p);
-  char        *mine = (char *)sl->flat + (size_t)u->rp.begin * each;
-
-  TRI_TRY(follow(p, o->fetch, s)); /* the slot is free from then on */
-  TRI_TRY(copy(p, u, TRI_LANE_FETCH, o->fetch, mine, u->weight, (size_t)u->rp.count * each));
-  if (!tri_params_splits(p, p->opt.plan.params)) return p->device->ops->event_record(o->copied, o->fetch);
-  tri_params_carry(p, u, "weights");
-  return tri_all_gather(tri_params_comm(p, p->opt.plan.params), sl->flat, mine, u->rp.count, p->opt.dtype,
-                        o->fetch, &sl->req);
-}
-
-tri_status tri_offload_wait(tri_params *p, tri_param_slot *sl, tri_stream *s) {
-  if (!tri_params_splits(p, p->opt.plan.params)) return p->device->ops->stream_wait(s, p->offload->copied);
-  return tri_comm_wait(tri_params_comm(p, p->opt.plan.params), &sl->req, s);
-}
-
 /* ---- filling ---- */
 
-/* Returns device memory that is unused while a unit is filled. */
-static void *spare_workspace(tri_params *p, tri_param_unit *u, size_t *bytes) {
-  tri_param_slot *sl = u->own ? u->own : &p->ring[0];
+tri_status tri_params_spread(tri_params *p, const tri_param_unit *u, void *buf, tri_dtype t,
+                             tri_shard_scope to, tri_shard_scope from, tri_stream *s, tri_req *req) {
+  tri_comm *c = tri_params_comm_between(p, to, from);
+  tri_range r = tri_params_share(p, u, from);
+  int64_t   at = tri_layout_at(&p->layout, tri_params_index(p, u), to, r.begin);
 
-  *bytes = p->opt.train ? (size_t)p->offload->piece * sizeof(float)
-                        : (size_t)u->padded * tri_params_weight_bytes(p);
-  if (!p->opt.train) return sl->flat;
-  return p->offload->workspace[0].array[TRI_STATE_EXP_AVG];
+  if (!c || c->size == 1) return TRI_OK;
+  tri_params_carry(p, u, "new weights"); /* moments are only spread at the start */
+  return tri_all_gather(c, buf, (char *)buf + (size_t)at * tri_dtype_bytes(t), r.count, t, s, req);
 }
 
-tri_status tri_offload_spread(tri_params *p, tri_param_unit *u, void *buf, tri_dtype t, tri_comm *c,
-                              int64_t per_rank, tri_stream *s) {
+tri_status tri_offload_spread_state(tri_params *p, const tri_param_unit *u, float *array, tri_stream *s) {
+  if (!p->pieces)
+    return tri_params_spread(p, u, array, TRI_F32, p->layout.plan.optim, TRI_SHARD_WORLD, s, NULL);
+  TRI_TRY(tri_offload_settle(p, s));
+  return tri_offload_spread(p, u, array, TRI_F32, p->pieces->workspace[0].array[TRI_STATE_EXP_AVG],
+                            (size_t)p->pieces->piece * sizeof *array, s);
+}
+
+tri_status tri_offload_spread(tri_params *p, const tri_param_unit *u, void *buf, tri_dtype t, void *unused,
+                              size_t bytes, tri_stream *s) {
   const tri_device_ops *ops = p->device->ops;
-  size_t                each = tri_dtype_bytes(t), bytes;
-  char                 *spare = spare_workspace(p, u, &bytes), *to = buf;
+  tri_comm             *c = tri_params_comm_between(p, p->layout.plan.optim, TRI_SHARD_WORLD);
+  int64_t               per_rank = tri_params_share(p, u, TRI_SHARD_WORLD).count;
+  size_t                each = tri_dtype_bytes(t);
+  char                 *spare = unused, *to = buf;
   int64_t               most = c ? (int64_t)(bytes / each) / c->size : 0;
 
   if (!c || c->size == 1) return TRI_OK;
   TRI_ASSERT(most > 0);
-  TRI_TRY(tri_offload_settle(p, s));
   for (int64_t at = 0; at < per_rank; at += most) {
     int64_t n = per_rank - at < most ? per_rank - at : most;
     char   *mine = spare + (size_t)(c->rank * n) * each;

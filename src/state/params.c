@@ -1,49 +1,13 @@
 /* params.c - opens, fills and reads the shards of the parameter store. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
-#include "params_impl.h"
+#include "residence.h"
 
-#include <stdio.h>
 #include <string.h>
 
-typedef tri_param_slot slot;
 typedef tri_param_unit unit;
 
-enum {
-  PAD_ELEMENTS = 64,      /* chosen. Every share starts on a 256-byte boundary in f32, 128 in bf16 */
-  FILL_ELEMENTS = 1 << 20 /* chosen, at most 4 MiB of host memory while loading */
-};
-
-int64_t tri_param_count(const tri_param_spec *s) {
-  int64_t n = 1;
-
-  for (int i = 0; i < s->ndim; i++) n *= s->dim[i];
-  return n;
-}
-
-void tri_unit_layout(tri_unit_spec *u) {
-  int64_t at = 0;
-
-  for (int i = 0; i < u->n_param; i++) {
-    if (!u->param[i].joined) at = (at + PAD_ELEMENTS - 1) / PAD_ELEMENTS * PAD_ELEMENTS;
-    u->param[i].offset = at;
-    at += tri_param_count(&u->param[i]);
-  }
-  u->count = at;
-}
-
-static tri_status plan_in(tri_ledger *l, tri_mem kind, const tri_params *p, tri_phase phase, bool state,
-                          const char *what, size_t bytes, void *where) {
-  char name[48];
-
-  snprintf(name, sizeof name, "%s %s", p->opt.label, what);
-  return tri_ledger_add(l, kind, phase, state, name, bytes, where);
-}
-
-static tri_status plan(tri_ledger *l, const tri_params *p, tri_phase phase, bool state, const char *what,
-                       size_t bytes, void *where) {
-  return plan_in(l, TRI_MEM_DEVICE, p, phase, state, what, bytes, where);
-}
+enum { FILL_ELEMENTS = 1 << 20 }; /* chosen, at most 4 MiB of host memory while loading */
 
 /* Returns the bytes of a product's matrix made of blocks. */
 static size_t matrix_bytes(const tri_params *p, const tri_blocks *b) {
@@ -80,66 +44,6 @@ static void close_views(unit *u) {
   }
 }
 
-static size_t packed_bytes(const unit *u, int n_use) {
-  size_t bytes = 0;
-
-  for (int use = 0; use < n_use; use++)
-    for (int j = 0; j < u->spec->n_linear; j++) bytes += u->packed_bytes[use][j];
-  return bytes;
-}
-
-/* Plans the state of the update. */
-static tri_status plan_optim(tri_params *p, tri_ledger *l, unit *u) {
-  tri_mem kind = p->opt.offload ? TRI_MEM_PINNED : TRI_MEM_DEVICE;
-  const struct {
-    const char *what;
-    bool        kept;
-    float     **where;
-  } row[] = {{"master weights", p->opt.dtype != TRI_F32, &u->master},
-             {"moments", true, &u->exp_avg},
-             {"moments", true, &u->exp_avg_sq},
-             {"average", p->opt.ema_beta > 0, &u->average}};
-
-  TRI_TRY(plan(l, p, TRI_PHASE_ALWAYS, true, "gradients", (size_t)u->rg.count * 4, &u->acc));
-  for (size_t i = 0; i < sizeof row / sizeof *row; i++)
-    if (row[i].kept)
-      TRI_TRY(
-          plan_in(l, kind, p, TRI_PHASE_ALWAYS, true, row[i].what, (size_t)u->ro.count * 4, row[i].where));
-  return TRI_OK;
-}
-
-static tri_status plan_state(tri_params *p, tri_ledger *l, unit *u) {
-  tri_mem kind = p->opt.offload && !p->opt.train ? TRI_MEM_PINNED : TRI_MEM_DEVICE;
-
-  tri_ledger_set_gathered(l, true);
-  if (p->in_place)
-    TRI_TRY(tri_params_share(p, TRI_PHASE_ALWAYS, true, (size_t)u->padded * tri_params_weight_bytes(p),
-                             &u->whole));
-  else
-    TRI_TRY(plan_in(l, kind, p, TRI_PHASE_ALWAYS, true, "weights",
-                    (size_t)u->rp.count * tri_params_weight_bytes(p), &u->weight));
-  tri_ledger_set_gathered(l, false);
-  return p->opt.train ? plan_optim(p, l, u) : TRI_OK;
-}
-
-/* Plans memory for a gathered unit of at most `flat` elements and `packed` bytes. */
-static tri_status plan_slot(tri_params *p, tri_ledger *l, tri_phase phase, slot *s, int64_t flat,
-                            size_t packed, bool grad) {
-  s->unit = s->grad_unit = -1;
-  tri_ledger_set_gathered(l, true);
-  if (!p->resident && !p->in_place)
-    TRI_TRY(
-        plan(l, p, phase, false, "gathered weights", (size_t)flat * tri_params_weight_bytes(p), &s->flat));
-  tri_ledger_set_gathered(l, false);
-  if (p->shares)
-    TRI_TRY(tri_params_share(p, phase, false, packed, &s->packed_buffers));
-  else
-    TRI_TRY(plan(l, p, phase, false, "packed weights", packed, &s->packed_buffers));
-  if (grad && p->opt.train && !p->grad_direct)
-    TRI_TRY(plan(l, p, TRI_PHASE_LEARN, false, "unreduced gradients", (size_t)flat * 4, &s->grad));
-  return TRI_OK;
-}
-
 /* Plans memory for one matrix of blocks before it is packed. */
 static tri_status plan_matrix(tri_params *p, tri_ledger *l) {
   size_t most = 0;
@@ -149,52 +53,33 @@ static tri_status plan_matrix(tri_params *p, tri_ledger *l) {
       size_t bytes = matrix_bytes(p, &p->opt.unit[i].linear[j].blocks);
       if (bytes > most) most = bytes;
     }
-  return plan(l, p, TRI_PHASE_ALWAYS, false, "packed weights", most, &p->matrix);
-}
-
-static tri_status plan_slots(tri_params *p, tri_ledger *l) {
-  int64_t ring_flat = 0;
-  size_t  ring_packed = 0;
-
-  for (int i = 0; i < p->opt.n_unit; i++) {
-    unit  *u = &p->unit[i];
-    size_t packed = packed_bytes(u, p->opt.backward ? 2 : 1); /* for fwd alone, or for bwd too */
-    if (u->spec->in_ring && u->padded > ring_flat) ring_flat = u->padded;
-    if (u->spec->in_ring && packed > ring_packed) ring_packed = packed;
-    if (p->resident || !u->spec->in_ring) {
-      TRI_TRY(TRI_ALLOC(u->own, 1));
-      TRI_TRY(plan_slot(p, l, p->resident ? TRI_PHASE_ALWAYS : TRI_PHASE_LEARN, u->own, u->padded, packed,
-                        !u->spec->in_ring));
-    }
-    if (p->opt.rollout && !p->resident)
-      TRI_TRY(plan_slot(p, l, TRI_PHASE_ROLLOUT, &u->held, u->padded, packed_bytes(u, 1), false));
-  }
-  for (int k = 0; k < TRI_PARAM_RING; k++)
-    TRI_TRY(plan_slot(p, l, TRI_PHASE_LEARN, &p->ring[k], ring_flat, p->resident ? 0 : ring_packed, true));
-  return TRI_OK;
+  return tri_params_plan(p, l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "packed weights", most, &p->matrix);
 }
 
 /* Announces the collectives of params_gather.c and params_grad.c to the communicators. The third one is for
  * filling. */
 static void expect(const tri_params *p) {
-  tri_shard_scope fine = tri_params_fine(p);
+  tri_shard_plan plan = p->layout.plan;
 
-  tri_comm_expect(tri_params_comm(p, p->opt.plan.params), TRI_ALL_GATHER);
-  tri_comm_expect(tri_params_comm_between(p, p->opt.plan.params, fine), TRI_ALL_GATHER);
-  tri_comm_expect(tri_params_comm_between(p, fine, TRI_SHARD_WORLD), TRI_ALL_GATHER);
+  tri_comm_expect(tri_params_comm(p, plan.params), TRI_ALL_GATHER);
+  tri_comm_expect(tri_params_comm_between(p, plan.params, plan.optim), TRI_ALL_GATHER);
+  tri_comm_expect(tri_params_comm_between(p, plan.optim, TRI_SHARD_WORLD), TRI_ALL_GATHER);
   if (!p->opt.train) return;
-  tri_comm_expect(tri_params_comm(p, p->opt.plan.grads), TRI_REDUCE_SCATTER);
+  tri_comm_expect(tri_params_comm(p, plan.grads), TRI_REDUCE_SCATTER);
   tri_comm_expect(tri_params_stage(p, 0), TRI_REDUCE_SCATTER);
   tri_comm_expect(tri_params_stage(p, 1), TRI_ALL_REDUCE);
 }
 
-/* Decides what the ranks of a node have only once (params_share.c). */
-static void choose_shares(tri_params *p) {
-  const tri_comm *node = p->comm[TRI_NODE];
+/* Chooses where weights lie while they are used. */
+static tri_status choose(tri_params *p) {
+  bool all;
 
-  p->shares = node->near && tri_params_splits(p, p->opt.plan.params);
-  p->in_place = p->shares && tri_params_comm(p, p->opt.plan.params)->size == node->size &&
-                (p->opt.train || !p->opt.offload);
+  TRI_TRY(tri_shared_open(p, &all));
+  p->residence = p->opt.offload && !p->opt.train                ? &tri_residence_host
+                 : !tri_params_splits(p, p->layout.plan.params) ? &tri_residence_whole
+                 : all                                          ? &tri_residence_segment
+                                                                : &tri_residence_ring;
+  return TRI_OK;
 }
 
 /* Plans the same store without offload in the ledger, and closes it again. */
@@ -222,34 +107,32 @@ tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
   p->opt = *opt;
   p->device = d;
   memcpy(p->comm, comm, sizeof p->comm);
-  p->resident = !tri_params_splits(p, opt->plan.params) && (opt->train || !opt->offload);
-  p->grad_direct = !tri_params_splits(p, opt->plan.grads);
-  choose_shares(p);
+  p->layout = tri_layout_make(opt->unit, opt->plan, opt->place, opt->train);
+  TRI_TRY(choose(p));
   if (opt->offload) TRI_TRY(plan_resident(d, comm, ledger, opt));
   if (opt->offload) tri_ledger_set_case(ledger, TRI_CASE_OFFLOADED);
   TRI_TRY(TRI_ALLOC(p->unit, opt->n_unit));
   for (int i = 0; i < opt->n_unit; i++) {
     unit *u = &p->unit[i];
     u->spec = &opt->unit[i];
-    u->padded = tri_shard_pad(u->spec->count, comm[TRI_WORLD]->size, PAD_ELEMENTS);
-    u->rp = tri_shard_range(opt->plan.params, u->padded, &opt->place);
-    u->rg = tri_shard_range(opt->plan.grads, u->padded, &opt->place);
-    u->ro = opt->train ? tri_shard_range(opt->plan.optim, u->padded, &opt->place) : u->rp;
-    u->rw = tri_shard_range(TRI_SHARD_WORLD, u->padded, &opt->place);
     u->fresh = true;
+    if (u->spec->in_ring && tri_params_padded(p, u) > p->ring_elements)
+      p->ring_elements = tri_params_padded(p, u);
     TRI_TRY(open_views(p, u));
-    TRI_TRY(plan_state(p, ledger, u));
+    TRI_TRY(p->residence->plan_share(p, ledger, u));
+    if (opt->train) TRI_TRY(tri_offload_plan(p, ledger, u));
   }
   if (opt->train) {
-    TRI_TRY(plan(ledger, p, TRI_PHASE_LEARN, false, "gradient norm", sizeof *p->sum, &p->sum));
+    TRI_TRY(tri_params_plan(p, ledger, TRI_MEM_DEVICE, TRI_PHASE_LEARN, false, "gradient norm",
+                            sizeof *p->sum, &p->sum));
     TRI_TRY(tri_ledger_add(ledger, TRI_MEM_PINNED, TRI_PHASE_LEARN, false, "gradient norm",
                            sizeof *p->host_sum, (void **)&p->host_sum));
   }
-  TRI_TRY(plan_slots(p, ledger));
-  TRI_TRY(tri_params_share_plan(p, ledger));
+  TRI_TRY(p->residence->plan_slots(p, ledger));
+  TRI_TRY(tri_shared_plan(p, ledger));
   TRI_TRY(plan_matrix(p, ledger));
   expect(p);
-  if (opt->offload) TRI_TRY(tri_offload_open(p, ledger));
+  TRI_TRY(tri_offload_open(p, ledger));
   if (opt->offload) tri_ledger_set_case(ledger, TRI_CASE_ANY);
   return TRI_OK;
 }
@@ -257,7 +140,7 @@ tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
 void tri_params_close(tri_params **p) {
   if (!*p) return;
   tri_offload_close(*p);
-  tri_params_share_close(*p);
+  tri_shared_close(*p);
   for (int i = 0; (*p)->unit && i < (*p)->opt.n_unit; i++) {
     close_views(&(*p)->unit[i]);
     TRI_FREE((*p)->unit[i].own);
@@ -278,22 +161,33 @@ static tri_status cast_part(void *dtype, const tri_optim_view *v, tri_stream *s)
 }
 
 static tri_status cast_master(tri_params *p, int index, tri_stream *s) {
-  if (!p->unit[index].master) return TRI_OK;
+  if (!p->unit[index].state[TRI_STATE_WEIGHT]) return TRI_OK;
   return tri_params_optim_each(p, index, 1u << TRI_STATE_WEIGHT, 0, cast_part, &p->opt.dtype, s);
+}
+
+/* Returns the address of the unit's flat element `at` in this kind of f32 state. */
+static float *state_at(const tri_params *p, const unit *u, tri_state_kind kind, int64_t at) {
+  return tri_params_state(p, u, kind) +
+         tri_layout_at(&p->layout, tri_params_index(p, u), p->layout.plan.optim, at);
+}
+
+/* True if this kind of state is the weights in their compute type. */
+static bool is_compute(const unit *u, tri_state_kind kind) {
+  return kind == TRI_STATE_WEIGHT && !u->state[TRI_STATE_WEIGHT];
 }
 
 /* Copies f32 `from` in host memory to flat element `at` of the unit's state of this kind, in the state's
  * type. */
 static tri_status put(tri_params *p, unit *u, tri_state_kind kind, int64_t at, float *from, int64_t n,
                       tri_stream *s) {
-  if (kind == TRI_STATE_WEIGHT && !u->master && p->opt.dtype != TRI_F32) {
+  if (is_compute(u, kind) && p->opt.dtype != TRI_F32) {
     for (int64_t k = 0; k < n; k++) { /* a half never lies behind its f32, so the loop may overwrite */
       uint16_t half = tri_f32_to_half(p->opt.dtype, from[k]);
       memcpy((char *)from + (size_t)k * sizeof half, &half, sizeof half);
     }
     return p->device->ops->copy(s, tri_params_weight_at(p, u, at), from, (size_t)n * sizeof(uint16_t));
   }
-  return p->device->ops->copy(s, tri_params_state(p, u, kind) + (at - u->ro.begin), from, (size_t)n * 4);
+  return p->device->ops->copy(s, state_at(p, u, kind, at), from, (size_t)n * 4);
 }
 
 static tri_status fill_unit(tri_params *p, int index, tri_state_kind kind, tri_fill_fn fill, void *ctx,
@@ -325,28 +219,23 @@ static int64_t fill_most(const tri_params *p) {
 }
 
 tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill, void *ctx, tri_stream *s) {
-  tri_status      st = TRI_OK;
-  void           *scratch = NULL; /* page-locked, for fast copies to a GPU */
-  tri_shard_scope optim = tri_params_fine(p);
+  tri_status st = TRI_OK;
+  void      *scratch = NULL; /* page-locked, for fast copies to a GPU */
 
   TRI_ASSERT(kind == TRI_STATE_WEIGHT || p->opt.train);
-  TRI_TRY(tri_params_share_bind(p));
+  TRI_TRY(tri_shared_bind(p));
   TRI_TRY(tri_params_forget_unused(p, s));
-  TRI_TRY(tri_params_barrier(p));
+  TRI_TRY(tri_shared_barrier(p));
   st = p->device->ops->alloc(p->device, TRI_MEM_PINNED, (size_t)fill_most(p) * sizeof(float), &scratch);
   for (int i = 0; i < p->opt.n_unit && st == TRI_OK; i++) st = fill_unit(p, i, kind, fill, ctx, scratch, s);
   p->device->ops->free(p->device, TRI_MEM_PINNED, &scratch);
   TRI_TRY(tri_agree(p->comm[TRI_WORLD], st));
   for (int i = 0; i < p->opt.n_unit; i++) {
-    unit     *u = &p->unit[i];
-    bool      compute = kind == TRI_STATE_WEIGHT && !u->master;
-    void     *base = compute ? tri_params_weight_at(p, u, u->ro.begin) : (void *)tri_params_state(p, u, kind);
-    tri_dtype t = compute ? p->opt.dtype : TRI_F32;
-    if (tri_offload_holds(p, kind))
-      TRI_TRY(tri_offload_spread(p, u, base, t, tri_params_comm_between(p, optim, TRI_SHARD_WORLD),
-                                 u->rw.count, s));
+    unit *u = &p->unit[i];
+    if (is_compute(u, kind))
+      TRI_TRY(p->residence->spread(p, u, s));
     else
-      TRI_TRY(tri_params_spread(p, u, base, t, optim, u->ro, TRI_SHARD_WORLD, u->rw, s, NULL));
+      TRI_TRY(tri_offload_spread_state(p, u, tri_params_state(p, u, kind), s));
     if (kind == TRI_STATE_WEIGHT) TRI_TRY(cast_master(p, i, s));
     if (kind == TRI_STATE_WEIGHT) TRI_TRY(tri_params_publish(p, i, s));
   }
@@ -354,13 +243,7 @@ tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill,
 }
 
 tri_range tri_params_piece(const tri_params *p, int u, int i) {
-  const tri_param_spec *spec = &p->opt.unit[u].param[i];
-  tri_range             whole = {spec->offset, tri_param_count(spec)};
-  tri_range             r = tri_range_meet(whole, p->unit[u].rw);
-
-  r.begin -= spec->offset;
-  if (!r.count) r.begin = 0;
-  return r;
+  return tri_layout_piece(&p->layout, u, i, TRI_SHARD_WORLD);
 }
 
 tri_status tri_params_read(tri_params *p, tri_state_kind kind, int index, int i, int64_t begin, int64_t count,
@@ -368,7 +251,8 @@ tri_status tri_params_read(tri_params *p, tri_state_kind kind, int index, int i,
   unit   *u = &p->unit[index];
   int64_t at = u->spec->param[i].offset + begin;
 
-  if (kind == TRI_STATE_WEIGHT && !u->master && p->opt.dtype != TRI_F32) {
+  if (!count) return TRI_OK;
+  if (is_compute(u, kind) && p->opt.dtype != TRI_F32) {
     /* In a frozen 16-bit store, the halves go to the upper half of the buffer and are widened from the
      * front. */
     uint16_t *half = (uint16_t *)host + count;
@@ -381,8 +265,7 @@ tri_status tri_params_read(tri_params *p, tri_state_kind kind, int index, int i,
     }
     return TRI_OK;
   }
-  TRI_TRY(
-      p->device->ops->copy(s, host, tri_params_state(p, u, kind) + (at - u->ro.begin), (size_t)count * 4));
+  TRI_TRY(p->device->ops->copy(s, host, state_at(p, u, kind, at), (size_t)count * 4));
   return p->device->ops->stream_sync(s);
 }
 

@@ -5,55 +5,8 @@
 #define TRI_PARAMS_H
 
 #include "comm/comm.h"
-#include "device/kernels.h"
 #include "device/memory.h"
-#include "shard.h"
-
-/* SCORE is normal with standard deviation 1 / (dim[1] + 1). UNIFORM is uniform between -1 / sqrt(dim[1]) and
- * its opposite. */
-typedef enum { TRI_INIT_NORMAL, TRI_INIT_ONES, TRI_INIT_ZEROS, TRI_INIT_SCORE, TRI_INIT_UNIFORM } tri_init;
-typedef struct tri_param_spec {
-  char     name[96]; /* name in the safetensors file */
-  int      ndim;
-  int64_t  dim[3];
-  tri_init init;   /* initial values of a model without a weight file */
-  bool     added;  /* part of a scalar head. Files of language models lack it, and then it starts by init */
-  bool     joined; /* lies directly behind the previous param, as rows of one fused matrix or of its bias */
-  bool     waits;  /* its gradient is 0 as long as another param is 0 */
-  int64_t  offset; /* first element in the unit's flat buffer, set by tri_unit_layout */
-} tri_param_spec;
-
-enum { TRI_MOST_BLOCKS = 3 }; /* q, k and v */
-/* Positions of a product's params [rows,w] in its matrix [n_out,n_in]. Param i, times `scale`, starts at row
- * row[i] and column i w. The rest of the matrix is 0. */
-typedef struct tri_blocks {
-  int64_t n_out, n_in; /* n_out 0: the matrix is the params, one below the other */
-  float   scale;
-  int64_t row[TRI_MOST_BLOCKS];
-} tri_blocks;
-
-/* A product of a unit. Params [first, first + n), all but the first joined, are one matrix [n_out,n_in] or
- * blocks of it. */
-typedef struct tri_linear_use {
-  int         first, n;
-  tri_linear *linear; /* borrowed */
-  tri_blocks  blocks;
-} tri_linear_use;
-
-/* A unit is gathered and released as a whole. It is the embedding, one layer, or the head. */
-typedef struct tri_unit_spec {
-  char            name[24];
-  bool            in_ring; /* one of many equal units (a layer), which share gather slots */
-  int             n_param, n_linear;
-  tri_param_spec *param;  /* [n_param], owned by the unit's maker */
-  tri_linear_use *linear; /* [n_linear], owned by the unit's maker, in the order of their params */
-  int64_t         count;  /* flat elements before padding, set by tri_unit_layout */
-} tri_unit_spec;
-
-/* Gives every param its offset. A joined param lies right behind the previous one, and the others are aligned
- * to 64 elements. */
-void    tri_unit_layout(tri_unit_spec *u);
-int64_t tri_param_count(const tri_param_spec *s);
+#include "layout.h"
 
 /* A gathered unit, or its gradient without packed forms. Borrowed as tri_params_acquire and tri_params_grad
  * say. */

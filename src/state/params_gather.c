@@ -1,54 +1,10 @@
-/* params_gather.c - gathers, packs and releases the parameter store's weights one unit at a time, and spreads
- * new weights. */
+/* params_gather.c - packs gathered units of the parameter store, and publishes new weights. The store's
+ * residence brings the units (residence.h). */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "params_impl.h"
+#include "residence.h"
 
 typedef tri_param_slot slot;
 typedef tri_param_unit unit;
-
-static tri_status finish_gather(tri_params *p, slot *sl, tri_stream *s) {
-  tri_comm *c = tri_params_comm(p, p->opt.plan.params);
-
-  if (!sl->gathering) return TRI_OK;
-  sl->gathering = false;
-  if (p->offload && !p->opt.train) return tri_offload_wait(p, sl, s);
-  return tri_comm_wait(c, &sl->req, s);
-}
-
-tri_status tri_params_forget(tri_params *p, slot *sl, tri_stream *s) {
-  TRI_TRY(finish_gather(p, sl, s));
-  sl->unit = -1;
-  sl->have[0] = sl->have[1] = false;
-  return TRI_OK;
-}
-
-/* For a store that gathers nothing. Returns the unit's slot of the ring, or the free slot that other ranks
- * have most likely released too. */
-static slot *oldest(tri_params *p, int index) {
-  slot *found = NULL;
-
-  for (int k = 0; k < TRI_PARAM_RING; k++) {
-    slot *sl = &p->ring[k];
-    if (sl->unit == index) return sl;
-    if (!sl->busy && (!found || sl->freed < found->freed)) found = sl;
-  }
-  return found;
-}
-
-static slot *find_slot(tri_params *p, int index) {
-  unit *u = &p->unit[index];
-
-  if (p->held) return &u->held;
-  if (u->own) return u->own;
-  if (!tri_params_gathers(p)) return oldest(p, index);
-  for (int k = 0; k < TRI_PARAM_RING; k++)
-    if (p->ring[k].unit == index) return &p->ring[k];
-  for (int k = 0; k < TRI_PARAM_RING; k++)
-    if (!p->ring[k].busy && !p->ring[k].gathering) return &p->ring[k];
-  for (int k = 0; k < TRI_PARAM_RING; k++)
-    if (!p->ring[k].busy) return &p->ring[k];
-  return NULL;
-}
 
 /* Returns the address of linear[j]'s form for this use in the slot, or NULL if the weight itself serves. */
 static void *packed_at(const unit *u, const slot *s, int use, int j) {
@@ -59,31 +15,12 @@ static void *packed_at(const unit *u, const slot *s, int use, int j) {
   return u->packed_bytes[use][j] ? (char *)s->packed_buffers + at : NULL;
 }
 
-/* Returns a gathered unit's weights, A [padded]. */
-static char *flat_of(const tri_params *p, const unit *u, const slot *sl) {
-  return p->resident ? u->weight : u->whole ? u->whole : sl->flat;
-}
+size_t tri_params_packed_bytes(const unit *u, bool backward) {
+  size_t bytes = 0;
 
-static tri_status start_gather(tri_params *p, int index, slot *sl, tri_stream *s) {
-  unit     *u = &p->unit[index];
-  tri_comm *c = tri_params_comm(p, p->opt.plan.params);
-
-  TRI_TRY(tri_params_forget(p, sl, s)); /* drops a prefetched unit that was never used */
-  sl->unit = index;
-  if (!tri_params_gathers(p)) return TRI_OK;
-  sl->gathering = true;
-  if (p->offload && !p->opt.train) return tri_offload_gather(p, u, sl, s);
-  tri_params_carry(p, u, "weights");
-  return tri_all_gather(c, flat_of(p, u, sl), u->weight, u->rp.count, p->opt.dtype, s, &sl->req);
-}
-
-tri_status tri_params_prefetch(tri_params *p, int index, tri_stream *s) {
-  slot *sl;
-
-  if (index < 0 || p->held || !tri_params_gathers(p)) return TRI_OK;
-  sl = find_slot(p, index);
-  if (!sl || sl->unit == index || sl->busy) return TRI_OK;
-  return start_gather(p, index, sl, s);
+  for (int use = 0; use <= backward; use++)
+    for (int j = 0; j < u->spec->n_linear; j++) bytes += u->packed_bytes[use][j];
+  return bytes;
 }
 
 /* Makes the matrix of linear[j] from its blocks, in p->matrix. */
@@ -102,8 +39,8 @@ static tri_status put_blocks(tri_params *p, const unit *u, const tri_linear_use 
 }
 
 /* The number of ranks that pack a form together, and this rank's number among them. */
-static int packers(const tri_params *p) { return tri_params_segment(p) ? p->comm[TRI_NODE]->size : 1; }
-static int packer(const tri_params *p) { return tri_params_segment(p) ? p->comm[TRI_NODE]->rank : 0; }
+static int packers(const tri_params *p) { return tri_shared_segment(p) ? p->comm[TRI_NODE]->size : 1; }
+static int packer(const tri_params *p) { return tri_shared_segment(p) ? p->comm[TRI_NODE]->rank : 0; }
 
 /* Packs this rank's part of the forms of linear[j] from its matrix. A product without packed forms uses the
  * matrix itself as its form, if the matrix is made of blocks. */
@@ -127,7 +64,8 @@ static tri_status pack_linear(tri_params *p, unit *u, slot *sl, int j, const boo
   return tri_params_kernels(p)->linear_pack(s, l->linear, to[0], to[1], w, packer(p), packers(p));
 }
 
-static tri_status pack_unit(tri_params *p, unit *u, slot *sl, char *flat, int use, tri_stream *s) {
+tri_status tri_params_pack(tri_params *p, unit *u, slot *sl, int use, tri_stream *s) {
+  char      *flat = tri_params_flat(u, sl);
   const bool want[2] = {(use & TRI_USE_FWD) && !sl->have[0], (use & TRI_USE_BWD) && !sl->have[1]};
 
   if (!want[0] && !want[1]) return TRI_OK;
@@ -144,23 +82,9 @@ static tri_status pack_unit(tri_params *p, unit *u, slot *sl, char *flat, int us
   return TRI_OK;
 }
 
-/* Collective over the parameter scope if ranks share. Makes the forms of an acquired unit. */
-static tri_status make_forms(tri_params *p, unit *u, slot *sl, int use, tri_stream *s) {
-  bool         whole = ((use & TRI_USE_FWD) == 0 || sl->have[0]) && ((use & TRI_USE_BWD) == 0 || sl->have[1]);
-  tri_segment *w = u->spec->n_linear ? tri_params_segment(p) : NULL;
+static void show(const tri_params *p, unit *u, const slot *sl, tri_weights *out) {
+  void *flat = tri_params_flat(u, sl);
 
-  if (whole) return TRI_OK;
-  if (w) {
-    tri_rank_status_carry(p->opt.label, u->spec->name, "space for packed weights");
-    TRI_TRY(tri_segment_wait(w, sl->freed));
-  }
-  TRI_TRY(pack_unit(p, u, sl, flat_of(p, u, sl), use, s));
-  if (!w) return TRI_OK;
-  tri_rank_status_carry(p->opt.label, u->spec->name, "packed weights");
-  return tri_segment_barrier(w, tri_params_generation(p, u, TRI_GENERATION_PACKED + use));
-}
-
-static void show(const tri_params *p, unit *u, const slot *sl, char *flat, tri_weights *out) {
   for (int i = 0; i < u->spec->n_param; i++)
     u->view[i] = tri_param_view(&u->spec->param[i], flat, p->opt.dtype);
   for (int use = 0; use < 2; use++)
@@ -171,97 +95,63 @@ static void show(const tri_params *p, unit *u, const slot *sl, char *flat, tri_w
   *out = (tri_weights){.t = u->view, .packed_fwd = u->packed[0], .packed_bwd = u->packed[1]};
 }
 
+/* ---- gathered units ---- */
+
+tri_status tri_slot_arrive(tri_params *p, slot *sl, tri_stream *s) {
+  if (!sl->gathering) return TRI_OK;
+  sl->gathering = false;
+  return p->residence->arrive(p, sl, s);
+}
+
+tri_status tri_slot_forget(tri_params *p, slot *sl, tri_stream *s) {
+  TRI_TRY(tri_slot_arrive(p, sl, s));
+  sl->unit = -1;
+  sl->have[0] = sl->have[1] = false;
+  return TRI_OK;
+}
+
+tri_status tri_params_prefetch(tri_params *p, int index, tri_stream *s) {
+  return index >= 0 && p->residence->prefetch ? p->residence->prefetch(p, index, s) : TRI_OK;
+}
+
 tri_status tri_params_acquire(tri_params *p, int index, int use, int next, tri_stream *s, tri_weights *out) {
   unit *u = &p->unit[index];
-  slot *sl = find_slot(p, index);
+  slot *sl;
 
-  TRI_ASSERT(sl && (p->held || p->resident || !sl->busy || sl->unit == index));
-  /* Held slots have no space for backward forms. */
-  TRI_ASSERT(!(use & TRI_USE_BWD) || (p->opt.backward && !p->held));
-  if (!p->resident && !p->held) {
-    if (sl->unit != index) TRI_TRY(start_gather(p, index, sl, s));
-    TRI_TRY(finish_gather(p, sl, s));
-  }
+  TRI_ASSERT(!(use & TRI_USE_BWD) || p->opt.backward);
+  TRI_TRY(p->residence->acquire(p, index, use, s, &sl));
   sl->busy = true;
-  TRI_TRY(make_forms(p, u, sl, use, s));
-  show(p, u, sl, flat_of(p, u, sl), out);
+  if (((use & TRI_USE_FWD) && !sl->have[0]) || ((use & TRI_USE_BWD) && !sl->have[1])) {
+    TRI_TRY(tri_shared_wait(p, u, sl));
+    TRI_TRY(tri_params_pack(p, u, sl, use, s));
+    TRI_TRY(tri_shared_packed(p, u, use));
+  }
+  show(p, u, sl, out);
   return tri_params_prefetch(p, next, s);
 }
 
 tri_status tri_params_release(tri_params *p, int index, tri_stream *s) {
-  unit *u = &p->unit[index];
-  slot *sl = find_slot(p, index);
-
-  TRI_ASSERT(sl && sl->busy);
-  sl->busy = false;
-  if (p->resident || p->held) return TRI_OK;
-  /* Only generation reuses this memory, and drops the unit first. So the unit stays valid until the next
-   * update. A rank may use it any number of times, because all ranks meet before it is packed again
-   * (publish_end, forget_all). */
-  if (sl == u->own && p->opt.train) return TRI_OK;
-  if (u->spec->n_linear && tri_params_segment(p))
-    sl->freed =
-        tri_segment_generation(tri_params_segment(p), tri_params_generation(p, u, TRI_GENERATION_FREED));
-  sl->unit = -1;
-#if TRI_DEBUG /* a use after release shows as NaN in the next loss */
-  if (!u->whole)
-    TRI_TRY(p->device->ops->fill(s, sl->flat, 0xff, (size_t)u->padded * tri_params_weight_bytes(p)));
-#else
-  (void)s;
-#endif
-  return TRI_OK;
+  return p->residence->release(p, index, s);
 }
 
 tri_status tri_params_forget_unused(tri_params *p, tri_stream *s) {
-  for (int k = 0; k < TRI_PARAM_RING; k++) {
-    TRI_ASSERT(!p->ring[k].busy);
-    TRI_TRY(tri_params_forget(p, &p->ring[k], s));
-  }
-  for (int i = 0; i < p->opt.n_unit && !p->resident; i++)
-    if (p->unit[i].own) TRI_TRY(finish_gather(p, p->unit[i].own, s));
-  return TRI_OK;
+  return p->residence->forget ? p->residence->forget(p, false, s) : TRI_OK;
 }
 
 tri_status tri_params_forget_all(tri_params *p, tri_stream *s) {
-  if (p->resident) return TRI_OK;
-  TRI_TRY(tri_params_forget_unused(p, s));
-  for (int i = 0; i < p->opt.n_unit; i++)
-    if (p->unit[i].own) TRI_TRY(tri_params_forget(p, p->unit[i].own, s));
-  return tri_params_barrier(p);
+  if (p->residence->forget) TRI_TRY(p->residence->forget(p, true, s));
+  return tri_shared_barrier(p);
 }
 
 tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s) {
-  tri_comm *c = tri_params_comm(p, p->opt.plan.params);
-
-  if (p->resident || p->held == hold) return TRI_OK;
-  TRI_TRY(tri_params_forget_all(p, s));
-  p->held = hold;
-  if (!hold) return TRI_OK;
-  TRI_ASSERT(p->opt.rollout);
-  for (int i = 0; i < p->opt.n_unit; i++) {
-    unit *u = &p->unit[i];
-    char *flat = flat_of(p, u, &u->held);
-    if (tri_params_gathers(p)) {
-      tri_params_carry(p, u, "weights");
-      TRI_TRY(tri_all_gather(c, flat, u->weight, u->rp.count, p->opt.dtype, s, NULL));
-    }
-    u->held.have[0] = false;
-    TRI_TRY(pack_unit(p, u, &u->held, flat, TRI_USE_FWD, s));
-  }
-  return tri_params_barrier(p);
+  return p->residence->hold ? p->residence->hold(p, hold, s) : TRI_OK;
 }
 
 /* ---- new weights ---- */
 
-tri_status tri_params_spread(tri_params *p, const unit *u, void *buf, tri_dtype t, tri_shard_scope to,
-                             tri_range to_range, tri_shard_scope from, tri_range from_range, tri_stream *s,
-                             tri_req *req) {
-  tri_comm *c = tri_params_comm_between(p, to, from);
-  char     *mine = (char *)buf + (size_t)(from_range.begin - to_range.begin) * tri_dtype_bytes(t);
-
-  if (!c || c->size == 1) return TRI_OK;
-  tri_params_carry(p, u, "new weights"); /* moments are only spread at the start */
-  return tri_all_gather(c, buf, mine, from_range.count, t, s, req);
+/* Returns the communicator over which new weights travel to their holders, or NULL. */
+static tri_comm *news_comm(const tri_params *p) {
+  return tri_params_comm_between(p, p->layout.plan.params, p->layout.plan.optim);
 }
 
 /* Collective. Waits for the unit whose new weights are on their way. */
@@ -270,22 +160,22 @@ static tri_status finish_news(tri_params *p, tri_stream *s) {
 
   if (!f->unit) return TRI_OK;
   f->unit = NULL;
-  return tri_comm_wait(tri_params_comm_between(p, p->opt.plan.params, tri_params_fine(p)), &f->req, s);
+  return tri_comm_wait(news_comm(p), &f->req, s);
 }
 
 tri_status tri_params_publish(tri_params *p, int index, tri_stream *s) {
   unit     *u = &p->unit[index];
-  tri_comm *c = tri_params_comm_between(p, p->opt.plan.params, tri_params_fine(p));
+  tri_comm *c = news_comm(p);
 
-  if (u->own) TRI_TRY(tri_params_forget(p, u->own, s));
+  if (u->own) TRI_TRY(tri_slot_forget(p, u->own, s));
   TRI_TRY(finish_news(p, s));
   p->news.unit = c && c->size > 1 ? u : NULL;
-  return tri_params_spread(p, u, u->weight, p->opt.dtype, p->opt.plan.params, u->rp, tri_params_fine(p),
-                           u->ro, s, &p->news.req);
+  return tri_params_spread(p, u, u->weight, p->opt.dtype, p->layout.plan.params, p->layout.plan.optim, s,
+                           &p->news.req);
 }
 
 tri_status tri_params_publish_end(tri_params *p, tri_stream *s) {
   TRI_TRY(finish_news(p, s));
   TRI_TRY(tri_offload_settle(p, s));
-  return tri_params_barrier(p);
+  return tri_shared_barrier(p);
 }

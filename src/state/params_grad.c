@@ -11,30 +11,42 @@
  * Then units are updated one by one. New weights travel during the next unit's update, and the step waits for
  * the last unit's. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "params_impl.h"
+#include "residence.h"
 
-typedef tri_param_slot slot;
+#include <math.h>
+
+typedef tri_grad_slot  slot;
 typedef tri_param_unit unit;
 
+/* True if gradients go straight to the accumulator. */
+static bool is_direct(const tri_params *p) { return !tri_params_splits(p, p->layout.plan.grads); }
+
+tri_status tri_grads_plan(tri_params *p, tri_ledger *l, slot *g, int64_t flat) {
+  g->unit = -1;
+  if (!p->opt.train || is_direct(p)) return TRI_OK;
+  return tri_params_plan(p, l, TRI_MEM_DEVICE, TRI_PHASE_LEARN, false, "unreduced gradients",
+                         (size_t)flat * sizeof *g->grad, &g->grad);
+}
+
 static slot *grad_slot(tri_params *p, int index) {
-  if (!p->unit[index].spec->in_ring) return p->unit[index].own;
+  if (!p->unit[index].spec->in_ring) return &p->unit[index].grad;
   for (int k = 0; k < TRI_PARAM_RING; k++)
-    if (p->ring[k].grad_unit == index) return &p->ring[k];
+    if (p->grad_ring[k].unit == index) return &p->grad_ring[k];
   for (int k = 0; k < TRI_PARAM_RING; k++)
-    if (p->ring[k].grad_unit < 0) return &p->ring[k];
+    if (p->grad_ring[k].unit < 0) return &p->grad_ring[k];
   return NULL;
 }
 
 static tri_status start_stage(tri_params *p, int k, unit *u, tri_stream *s) {
   tri_param_flight *f = &p->last[k];
-  float            *mine = u->acc + (u->ro.begin - u->rg.begin);
+  tri_grad_view     mine = tri_params_optim_grad(p, u);
 
   f->unit = u;
   tri_params_carry(p, u, "gradients");
   if (k == 0)
-    return tri_reduce_scatter(tri_params_stage(p, k), mine, u->acc, u->ro.count, TRI_F32, TRI_SUM, s,
-                              &f->req);
-  return tri_all_reduce(tri_params_stage(p, k), mine, u->ro.count, TRI_F32, TRI_SUM, s, &f->req);
+    return tri_reduce_scatter(tri_params_stage(p, k), mine.grad, u->acc, mine.range.count, TRI_F32, TRI_SUM,
+                              s, &f->req);
+  return tri_all_reduce(tri_params_stage(p, k), mine.grad, mine.range.count, TRI_F32, TRI_SUM, s, &f->req);
 }
 
 /* Collective. The accumulator of u is complete, or u is NULL and no more units come. Waits for running
@@ -56,17 +68,18 @@ static tri_status reduce_last(tri_params *p, unit *u, tri_stream *s) {
  * fresh. */
 static tri_status finish_reduce(tri_params *p, tri_stream *s) {
   slot      *sl = p->pending;
-  tri_comm  *c = tri_params_comm(p, p->opt.plan.grads);
   unit      *u;
+  tri_range  r;
   tri_tensor acc, part;
 
   if (!sl) return TRI_OK;
   p->pending = NULL;
-  u = &p->unit[sl->grad_unit];
-  sl->grad_unit = -1;
-  TRI_TRY(tri_comm_wait(c, &sl->grad_req, s));
-  acc = tri_view1(u->acc, TRI_F32, u->rg.count);
-  part = tri_view1(sl->grad + u->rg.begin, TRI_F32, u->rg.count);
+  u = &p->unit[sl->unit];
+  sl->unit = -1;
+  TRI_TRY(tri_comm_wait(tri_params_comm(p, p->layout.plan.grads), &sl->req, s));
+  r = tri_params_share(p, u, p->layout.plan.grads);
+  acc = tri_view1(u->acc, TRI_F32, r.count);
+  part = tri_view1(sl->grad + r.begin, TRI_F32, r.count);
   if (!u->fresh) TRI_TRY(tri_params_kernels(p)->axpby(s, &acc, 1.0f, &part, 1.0f));
   u->fresh = false;
   return sl->last ? reduce_last(p, u, s) : TRI_OK;
@@ -87,26 +100,27 @@ static tri_status clear_rest(tri_params *p, const unit *u, float *grad, tri_stre
     TRI_TRY(ops->fill(s, grad + first->offset, 0xff, (size_t)(at - first->offset) * sizeof *grad));
 #endif
   }
-  return ops->fill(s, grad + at, 0, (size_t)(u->padded - at) * sizeof *grad);
+  return ops->fill(s, grad + at, 0, (size_t)(tri_params_padded(p, u) - at) * sizeof *grad);
 }
 
 tri_status tri_params_grad(tri_params *p, int index, tri_stream *s, tri_weights *out) {
   unit  *u = &p->unit[index];
   float *base = u->acc;
+  bool   direct = is_direct(p);
 
-  *out = (tri_weights){.t = u->grad_view, .fresh = p->grad_direct ? u->fresh : !u->grad_open};
-  if (!p->grad_direct) {
+  *out = (tri_weights){.t = u->grad_view, .fresh = direct ? u->fresh : !u->grad_open};
+  if (!direct) {
     slot *sl = grad_slot(p, index);
     if (!sl || (p->pending && sl == p->pending)) {
       TRI_TRY(finish_reduce(p, s));
       sl = grad_slot(p, index);
     }
     TRI_ASSERT(sl);
-    sl->grad_unit = index;
+    sl->unit = index;
     base = sl->grad;
   }
   if (out->fresh) TRI_TRY(clear_rest(p, u, base, s));
-  if (p->grad_direct) u->fresh = false;
+  if (direct) u->fresh = false;
   u->grad_open = true;
   for (int i = 0; i < u->spec->n_param; i++)
     u->grad_view[i] = tri_param_view(&u->spec->param[i], base, TRI_F32);
@@ -115,18 +129,18 @@ tri_status tri_params_grad(tri_params *p, int index, tri_stream *s, tri_weights 
 
 tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool last) {
   unit     *u = &p->unit[index];
-  tri_comm *c = tri_params_comm(p, p->opt.plan.grads);
+  tri_range r = tri_params_share(p, u, p->layout.plan.grads);
   slot     *before = p->pending, *sl;
 
   TRI_ASSERT(u->grad_open);
   u->grad_open = false;
-  if (p->grad_direct) return last ? reduce_last(p, u, s) : TRI_OK;
+  if (is_direct(p)) return last ? reduce_last(p, u, s) : TRI_OK;
   sl = grad_slot(p, index);
-  TRI_ASSERT(sl && sl->grad_unit == index && sl != before);
+  TRI_ASSERT(sl && sl->unit == index && sl != before);
   TRI_TRY(finish_reduce(p, s));
   tri_params_carry(p, u, "gradients");
-  TRI_TRY(tri_reduce_scatter(c, u->fresh ? u->acc : sl->grad + u->rg.begin, sl->grad, u->rg.count, TRI_F32,
-                             TRI_SUM, s, &sl->grad_req));
+  TRI_TRY(tri_reduce_scatter(tri_params_comm(p, p->layout.plan.grads), u->fresh ? u->acc : sl->grad + r.begin,
+                             sl->grad, r.count, TRI_F32, TRI_SUM, s, &sl->req));
   sl->last = last;
   p->pending = sl;
   return TRI_OK;
@@ -136,7 +150,7 @@ tri_status tri_params_grad_settle(tri_params *p, tri_stream *s) {
   TRI_TRY(finish_reduce(p, s));
   for (int k = 0; k < TRI_PARAM_STAGES; k++) TRI_TRY(reduce_last(p, NULL, s));
   TRI_TRY(tri_params_forget_unused(p, s)); /* the update writes weights next */
-  return tri_params_barrier(p);
+  return tri_shared_barrier(p);
 }
 
 /* ---- the update ---- */
@@ -145,26 +159,76 @@ tri_grad_view tri_params_grad_view(tri_params *p, int index) {
   unit *u = &p->unit[index];
 
   TRI_ASSERT(!p->pending && !p->last[0].unit && !p->last[1].unit && !u->fresh && p->opt.train);
-  return (tri_grad_view){u->ro, u->acc + (u->ro.begin - u->rg.begin)};
+  return tri_params_optim_grad(p, u);
+}
+
+/* Copies the sum on the device to *sum. The host waits. */
+static tri_status get_sum(tri_params *p, tri_stream *s, double *sum) {
+  TRI_TRY(p->device->ops->copy(s, p->host_sum, p->sum, sizeof *p->sum));
+  TRI_TRY(p->device->ops->stream_sync(s));
+  *sum = *p->host_sum;
+  return TRI_OK;
 }
 
 tri_status tri_params_grad_sumsq(tri_params *p, tri_stream *s, double *sum) {
-  const tri_device_ops *ops = p->device->ops;
-
-  TRI_TRY(ops->fill(s, p->sum, 0, sizeof *p->sum));
+  TRI_TRY(p->device->ops->fill(s, p->sum, 0, sizeof *p->sum));
   for (int i = 0; i < p->opt.n_unit; i++) {
     tri_grad_view v = tri_params_grad_view(p, i);
     tri_tensor    g = tri_view1(v.grad, TRI_F32, v.range.count);
     TRI_TRY(tri_params_kernels(p)->sumsq(s, p->sum, &g));
   }
-  TRI_TRY(ops->copy(s, p->host_sum, p->sum, sizeof *p->sum));
-  TRI_TRY(ops->stream_sync(s));
-  *sum = *p->host_sum;
-  return TRI_OK;
+  return get_sum(p, s, sum);
 }
 
-tri_comm *tri_params_optim_comm(tri_params *p) { return tri_params_comm(p, p->opt.plan.optim); }
+tri_comm *tri_params_optim_comm(tri_params *p) { return tri_params_comm(p, p->layout.plan.optim); }
 
 void tri_params_grad_clear(tri_params *p) {
   for (int i = 0; i < p->opt.n_unit; i++) p->unit[i].fresh = true;
+}
+
+/* ---- gradients that are not finite ---- */
+
+/* Sets *faulty if this rank's share of the gradient of unit[u].param[i] has a number that is not finite. */
+static tri_status is_faulty(tri_params *p, int u, int i, tri_stream *s, bool *faulty) {
+  tri_grad_view v = tri_params_grad_view(p, u);
+  tri_range     r = tri_layout_piece(&p->layout, u, i, p->layout.plan.optim);
+  int64_t       at = p->opt.unit[u].param[i].offset + r.begin - v.range.begin;
+  tri_tensor    g = tri_view1(v.grad + (r.count ? at : 0), TRI_F32, r.count);
+  double        sum;
+
+  *faulty = false;
+  if (!r.count) return TRI_OK;
+  TRI_TRY(p->device->ops->fill(s, p->sum, 0, sizeof *p->sum));
+  TRI_TRY(tri_params_kernels(p)->sumsq(s, p->sum, &g));
+  TRI_TRY(get_sum(p, s, &sum));
+  *faulty = !isfinite(sum);
+  return TRI_OK;
+}
+
+/* Sets *rank to a number that is higher for tensors earlier in the backward pass, or to 0 for none. */
+static tri_status find_here(tri_params *p, tri_stream *s, int64_t *rank) {
+  for (int u = p->opt.n_unit - 1; u >= 0; u--)
+    for (int i = 0; i < p->opt.unit[u].n_param; i++) {
+      bool faulty;
+      TRI_TRY(is_faulty(p, u, i, s, &faulty));
+      *rank = ((int64_t)u << 32) + (p->opt.unit[u].n_param - i);
+      if (faulty) return TRI_OK;
+    }
+  *rank = 0;
+  return TRI_OK;
+}
+
+tri_status tri_params_grad_nonfinite(tri_params *p, tri_stream *s, const char **name) {
+  tri_comm  *world = p->comm[TRI_WORLD];
+  int64_t    rank = 0;
+  tri_status st = find_here(p, s, &rank);
+
+  *name = NULL;
+  TRI_TRY(tri_agree(world, st));
+  TRI_TRY(tri_host_max(world, &rank, 1));
+  if (rank) {
+    const tri_unit_spec *u = &p->opt.unit[rank >> 32];
+    *name = u->param[u->n_param - (rank & UINT32_MAX)].name;
+  }
+  return TRI_OK;
 }

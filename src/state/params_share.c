@@ -2,12 +2,12 @@
  * once.
  *
  * Each rank packs its part of a form. If the weights are divided among these ranks alone, each rank stores
- * its share where all ranks read all weights, and nothing is gathered. If each rank has all weights
- * (shard.params: none), it keeps its own forms too. A rank may then use a unit when the others do not, and
- * nobody would pack their parts.
+ * its share where all ranks read all weights, and nothing is gathered (residence_segment.c). If each rank has
+ * all weights (shard.params: none), it keeps its own forms too. A rank may then use a unit when the others do
+ * not, and nobody would pack their parts.
  *
  * Generation counters of the shared segment order the ranks. A form is packed after all ranks have
- * released the previous content of its slot (params_gather.c). It is read after all ranks have packed
+ * released the previous content of its slot (residence_ring.c). It is read after all ranks have packed
  * their parts. Weights are written between tri_params_grad_settle and tri_params_publish_end, and all
  * ranks meet at both.
  *
@@ -18,33 +18,69 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/log.h"
-#include "params_impl.h"
-
-#include <stdio.h>
+#include "residence.h"
 
 enum { ALIGN = 256 };
 
-tri_status tri_params_share(tri_params *p, tri_phase phase, bool state, size_t bytes, void **where) {
-  tri_param_buffers *r = &p->buffers[phase];
+/* Kinds of generation counters in a store's shared segment. TRI_USE_* is added to PACKED. */
+enum { BARRIER, FREED, PACKED, KINDS = PACKED + 4 };
+
+/* Memory shared by the ranks of a store in one phase. If sharing fails, a rank uses memory of its own. */
+typedef struct buffers {
+  size_t       bytes;
+  bool         state;
+  void        *piece;   /* this rank's piece of the shared segment, from the ledger */
+  tri_segment *segment; /* owned, or NULL */
+  void        *own;     /* owned, or NULL */
+  struct part {
+    void **where;
+    size_t at;
+  } * part; /* [n_part], owned */
+  int64_t cap;
+  int     n_part;
+} buffers;
+
+struct tri_shared {
+  bool    bound; /* tri_shared_bind has placed the memory */
+  buffers phase[TRI_PHASE_ALWAYS + 1];
+};
+
+tri_status tri_shared_open(tri_params *p, bool *all) {
+  const tri_comm *node = p->comm[TRI_NODE], *c = tri_params_comm(p, p->layout.plan.params);
+
+  *all = false;
+  if (!node->near || !tri_params_splits(p, p->layout.plan.params)) return TRI_OK;
+  TRI_TRY(TRI_ALLOC(p->shared, 1));
+  *all = c->size == node->size;
+  /* unused bytes, so that the segment of this phase, which all phases use for barriers, always exists */
+  p->shared->phase[TRI_PHASE_ALWAYS].bytes = ALIGN;
+  return TRI_OK;
+}
+
+tri_status tri_shared_plan_part(tri_params *p, tri_phase phase, bool state, size_t bytes, void **where) {
+  buffers *r = &p->shared->phase[phase];
 
   *where = NULL;
   if (!bytes) return TRI_OK;
   TRI_TRY(TRI_GROW(r->part, r->cap, r->n_part + 1));
-  r->part[r->n_part++] = (struct tri_param_part){where, r->bytes};
+  r->part[r->n_part++] = (struct part){where, r->bytes};
   r->bytes += (bytes + ALIGN - 1) / ALIGN * ALIGN;
   r->state |= state;
   return TRI_OK;
 }
 
-tri_status tri_params_share_plan(tri_params *p, tri_ledger *l) {
-  if (p->shares) TRI_TRY(tri_params_share(p, TRI_PHASE_ALWAYS, false, ALIGN, &p->passes));
-  for (int phase = 0; phase <= TRI_PHASE_ALWAYS; phase++) {
-    tri_param_buffers *r = &p->buffers[phase];
-    char               name[48];
+tri_status tri_shared_plan_forms(tri_params *p, tri_ledger *l, tri_phase phase, size_t bytes, void **where) {
+  return p->shared ? tri_shared_plan_part(p, phase, false, bytes, where)
+                   : tri_params_plan(p, l, TRI_MEM_DEVICE, phase, false, "packed weights", bytes, where);
+}
+
+tri_status tri_shared_plan(tri_params *p, tri_ledger *l) {
+  for (int phase = 0; p->shared && phase <= TRI_PHASE_ALWAYS; phase++) {
+    buffers *r = &p->shared->phase[phase];
     if (!r->bytes) continue;
-    snprintf(name, sizeof name, "%s %s", p->opt.label, r->state ? "weights" : "packed weights");
-    TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, (tri_phase)phase, r->state, name,
-                           tri_segment_piece_bytes(r->bytes, p->comm[TRI_NODE]->size), &r->piece));
+    TRI_TRY(tri_params_plan(p, l, TRI_MEM_DEVICE, (tri_phase)phase, r->state,
+                            r->state ? "weights" : "packed weights",
+                            tri_segment_piece_bytes(r->bytes, p->comm[TRI_NODE]->size), &r->piece));
   }
   return TRI_OK;
 }
@@ -53,13 +89,13 @@ tri_status tri_params_share_plan(tri_params *p, tri_ledger *l) {
 static tri_status open_segments(tri_params *p, bool *all) {
   *all = true;
   for (int phase = 0; phase <= TRI_PHASE_ALWAYS && *all; phase++) {
-    tri_param_buffers *r = &p->buffers[phase];
+    buffers *r = &p->shared->phase[phase];
     if (!r->bytes) continue;
     TRI_TRY(tri_segment_open(p->comm[TRI_NODE], r->piece, r->bytes, &r->segment));
     *all = r->segment != NULL;
   }
   for (int phase = 0; phase <= TRI_PHASE_ALWAYS && !*all; phase++)
-    tri_segment_close(&p->buffers[phase].segment);
+    tri_segment_close(&p->shared->phase[phase].segment);
   return TRI_OK;
 }
 
@@ -67,7 +103,7 @@ static tri_status alloc_own(tri_params *p) {
   size_t more = 0;
 
   for (int phase = 0; phase <= TRI_PHASE_ALWAYS; phase++) {
-    tri_param_buffers *r = &p->buffers[phase];
+    buffers *r = &p->shared->phase[phase];
     if (!r->bytes) continue;
     TRI_TRY(tri_pages_alloc(r->bytes, &r->own));
     more += r->bytes;
@@ -79,33 +115,62 @@ static tri_status alloc_own(tri_params *p) {
   return TRI_OK;
 }
 
-tri_status tri_params_share_bind(tri_params *p) {
+tri_status tri_shared_bind(tri_params *p) {
   bool all;
 
-  if (!p->shares || p->bound) return TRI_OK;
-  p->bound = true;
+  if (!p->shared || p->shared->bound) return TRI_OK;
+  p->shared->bound = true;
   TRI_TRY(open_segments(p, &all));
   TRI_TRY(tri_agree(p->comm[TRI_WORLD], all ? TRI_OK : alloc_own(p)));
   for (int phase = 0; phase <= TRI_PHASE_ALWAYS; phase++) {
-    tri_param_buffers *r = &p->buffers[phase];
-    char              *base = r->segment ? tri_segment_base(r->segment) : r->own;
+    buffers *r = &p->shared->phase[phase];
+    char    *base = r->segment ? tri_segment_base(r->segment) : r->own;
     for (int i = 0; i < r->n_part; i++) *r->part[i].where = base + r->part[i].at;
   }
-  for (int i = 0; i < p->opt.n_unit && p->in_place; i++) {
-    tri_param_unit *u = &p->unit[i];
-    u->weight = (char *)u->whole + (size_t)u->rp.begin * tri_params_weight_bytes(p);
-  }
+  for (tri_param_unit *u = p->unit; u < p->unit + p->opt.n_unit; u++)
+    if (u->whole)
+      u->weight = (char *)u->whole +
+                  (size_t)tri_params_share(p, u, p->layout.plan.params).begin * tri_params_weight_bytes(p);
   return TRI_OK;
 }
 
-void tri_params_share_close(tri_params *p) {
-  for (int phase = 0; phase <= TRI_PHASE_ALWAYS; phase++) {
-    tri_segment_close(&p->buffers[phase].segment);
-    tri_pages_free(&p->buffers[phase].own);
-    TRI_FREE(p->buffers[phase].part);
+void tri_shared_close(tri_params *p) {
+  for (int phase = 0; p->shared && phase <= TRI_PHASE_ALWAYS; phase++) {
+    buffers *r = &p->shared->phase[phase];
+    tri_segment_close(&r->segment);
+    tri_pages_free(&r->own);
+    TRI_FREE(r->part);
   }
+  TRI_FREE(p->shared);
 }
 
-tri_status tri_params_barrier(tri_params *p) {
-  return tri_params_segment(p) ? tri_segment_barrier(tri_params_segment(p), TRI_GENERATION_BARRIER) : TRI_OK;
+/* ---- the order of the ranks ---- */
+
+tri_segment *tri_shared_segment(const tri_params *p) {
+  return p->shared ? p->shared->phase[TRI_PHASE_ALWAYS].segment : NULL;
+}
+
+tri_status tri_shared_barrier(tri_params *p) {
+  return tri_shared_segment(p) ? tri_segment_barrier(tri_shared_segment(p), BARRIER) : TRI_OK;
+}
+
+static uint32_t generation(const tri_params *p, const tri_param_unit *u, int kind) {
+  return (uint32_t)(tri_params_index(p, u) * KINDS + kind);
+}
+
+void tri_shared_freed(tri_params *p, const tri_param_unit *u, tri_param_slot *sl) {
+  if (u->spec->n_linear && tri_shared_segment(p))
+    sl->freed = tri_segment_generation(tri_shared_segment(p), generation(p, u, FREED));
+}
+
+tri_status tri_shared_wait(tri_params *p, const tri_param_unit *u, const tri_param_slot *sl) {
+  if (!u->spec->n_linear || !tri_shared_segment(p)) return TRI_OK;
+  tri_rank_status_carry(p->opt.label, u->spec->name, "space for packed weights");
+  return tri_segment_wait(tri_shared_segment(p), sl->freed);
+}
+
+tri_status tri_shared_packed(tri_params *p, const tri_param_unit *u, int use) {
+  if (!u->spec->n_linear || !tri_shared_segment(p)) return TRI_OK;
+  tri_rank_status_carry(p->opt.label, u->spec->name, "packed weights");
+  return tri_segment_barrier(tri_shared_segment(p), generation(p, u, PACKED + use));
 }

@@ -1,0 +1,77 @@
+/* layout.h - pure arithmetic of where a unit's params lie, and which of their elements each rank has. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TRI_LAYOUT_H
+#define TRI_LAYOUT_H
+
+#include "device/kernels.h"
+#include "shard.h"
+
+/* SCORE is normal with standard deviation 1 / (dim[1] + 1). UNIFORM is uniform between -1 / sqrt(dim[1]) and
+ * its opposite. */
+typedef enum { TRI_INIT_NORMAL, TRI_INIT_ONES, TRI_INIT_ZEROS, TRI_INIT_SCORE, TRI_INIT_UNIFORM } tri_init;
+typedef struct tri_param_spec {
+  char     name[96]; /* name in the safetensors file */
+  int      ndim;
+  int64_t  dim[3];
+  tri_init init;   /* initial values of a model without a weight file */
+  bool     added;  /* part of a scalar head. Files of language models lack it, and then it starts by init */
+  bool     joined; /* lies directly behind the previous param, as rows of one fused matrix or of its bias */
+  bool     waits;  /* its gradient is 0 as long as another param is 0 */
+  int64_t  offset; /* first element in the unit's flat buffer, set by tri_unit_layout */
+} tri_param_spec;
+
+enum { TRI_MOST_BLOCKS = 3 }; /* q, k and v */
+/* Positions of a product's params [rows,w] in its matrix [n_out,n_in]. Param i, times `scale`, starts at row
+ * row[i] and column i w. The rest of the matrix is 0. */
+typedef struct tri_blocks {
+  int64_t n_out, n_in; /* n_out 0: the matrix is the params, one below the other */
+  float   scale;
+  int64_t row[TRI_MOST_BLOCKS];
+} tri_blocks;
+
+/* A product of a unit. Params [first, first + n), all but the first joined, are one matrix [n_out,n_in] or
+ * blocks of it. */
+typedef struct tri_linear_use {
+  int         first, n;
+  tri_linear *linear; /* borrowed */
+  tri_blocks  blocks;
+} tri_linear_use;
+
+/* A unit is gathered and released as a whole. It is the embedding, one layer, or the head. */
+typedef struct tri_unit_spec {
+  char            name[24];
+  bool            in_ring; /* one of many equal units (a layer), which share gather slots */
+  int             n_param, n_linear;
+  tri_param_spec *param;  /* [n_param], owned by the unit's maker */
+  tri_linear_use *linear; /* [n_linear], owned by the unit's maker, in the order of their params */
+  int64_t         count;  /* flat elements before padding, set by tri_unit_layout */
+} tri_unit_spec;
+
+/* Gives every param its offset. A joined param lies right behind the previous one, and the others are aligned
+ * to 64 elements. */
+void    tri_unit_layout(tri_unit_spec *u);
+int64_t tri_param_count(const tri_param_spec *s);
+
+/* A model's units and their division among the ranks. A unit's flat buffer has its params at their offsets,
+ * then padding of zeros, so that every scope divides it into equal shares. */
+typedef struct tri_layout {
+  const tri_unit_spec *unit; /* borrowed */
+  tri_shard_plan       plan; /* new weights are computed in the share of plan.optim */
+  tri_place            place;
+} tri_layout;
+
+/* Pure, all that follow. A store without gradients computes new weights, those of its files, in the share of
+ * plan.params. */
+tri_layout tri_layout_make(const tri_unit_spec *unit, tri_shard_plan plan, tri_place place, bool train);
+int64_t    tri_layout_padded(const tri_layout *l, int u);
+/* Returns this rank's share of unit u if scope s divides it. No other function knows how shares are cut. A
+ * share is one range. Where fields of a unit will be divided apart (issue 40), it becomes several ranges that
+ * follow each other in memory, and only callers that walk a share will change. */
+tri_range tri_layout_share(const tri_layout *l, int u, tri_shard_scope s);
+/* Returns where the array of that share has the unit's flat element. The share must contain it. */
+int64_t tri_layout_at(const tri_layout *l, int u, tri_shard_scope s, int64_t element);
+/* Returns the elements of unit[u].param[i] within that share, counted from the first of the param. Without
+ * any it returns {0, 0}. */
+tri_range tri_layout_piece(const tri_layout *l, int u, int i, tri_shard_scope s);
+
+#endif

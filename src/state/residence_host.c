@@ -1,0 +1,38 @@
+/* residence_host.c - weights of a frozen store in host memory. They are copied and gathered into the slots of
+ * a ring. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "residence.h"
+
+static tri_status start(tri_params *p, tri_param_unit *u, tri_param_slot *sl, tri_stream *s) {
+  tri_shard_scope scope = p->layout.plan.params;
+  tri_range       r = tri_params_share(p, u, scope);
+  size_t          each = tri_params_weight_bytes(p);
+  char           *mine = (char *)sl->flat + (size_t)r.begin * each;
+  tri_stream     *fetch = p->offload->fetch;
+
+  sl->gathering = true;
+  TRI_TRY(tri_offload_follow(p, s)); /* the slot is free from then on */
+  TRI_TRY(tri_offload_copy(p, u, TRI_LANE_FETCH, mine, u->weight, (size_t)r.count * each));
+  if (!tri_params_splits(p, scope)) return p->device->ops->event_record(p->offload->copied, fetch);
+  tri_params_carry(p, u, "weights");
+  return tri_all_gather(tri_params_comm(p, scope), sl->flat, mine, r.count, p->opt.dtype, fetch, &sl->req);
+}
+
+static tri_status arrive(tri_params *p, tri_param_slot *sl, tri_stream *s) {
+  if (!tri_params_splits(p, p->layout.plan.params)) return p->device->ops->stream_wait(s, p->offload->copied);
+  return tri_ring_arrive(p, sl, s);
+}
+
+/* Goes through the unit's slot, which is unused while the store is filled. */
+static tri_status spread(tri_params *p, tri_param_unit *u, tri_stream *s) {
+  return tri_offload_spread(p, u, u->weight, p->opt.dtype, u->own ? u->own->flat : p->ring[0].flat,
+                            (size_t)tri_params_padded(p, u) * tri_params_weight_bytes(p), s);
+}
+
+const tri_residence tri_residence_host = {.memory = TRI_MEM_PINNED,
+                                          .in_slots = true,
+                                          .plan_share = tri_ring_plan_share,
+                                          .start = start,
+                                          .arrive = arrive,
+                                          .spread = spread,
+                                          TRI_RING_OPERATIONS};

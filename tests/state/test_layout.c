@@ -1,0 +1,122 @@
+/* test_layout.c - where params lie in a unit, and which elements each rank has. Judge: a table by hand, and
+ * every element counted. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "state/layout.h"
+
+#include <string.h>
+
+enum { PARAMS = 4, MOST = 66 };
+
+/* [7,5], then [9,5] with a bias of 2 joined to it, then [66]. */
+static tri_param_spec param[PARAMS] = {{.ndim = 2, .dim = {7, 5}},
+                                       {.ndim = 2, .dim = {9, 5}},
+                                       {.ndim = 1, .dim = {2}, .joined = true},
+                                       {.ndim = 1, .dim = {66}}};
+static tri_unit_spec  unit[2] = {{.n_param = PARAMS, .param = param},
+                                 {.n_param = 1, .param = &(tri_param_spec){.ndim = 1, .dim = {1}}}};
+
+static tri_layout layout_at(tri_shard_plan plan, tri_place at, bool train) {
+  for (int u = 0; u < 2; u++) tri_unit_layout(&unit[u]);
+  return tri_layout_make(unit, plan, at, train);
+}
+
+static const tri_shard_plan zero3 = {TRI_SHARD_WORLD, TRI_SHARD_WORLD, TRI_SHARD_WORLD};
+
+static void params_lie_in_order(void **state) {
+  tri_layout l = layout_at(zero3, (tri_place){0, 1, 0, 1}, true);
+
+  (void)state;
+  assert_int_equal(param[0].offset, 0);
+  assert_int_equal(param[1].offset, 64);
+  assert_int_equal(param[2].offset, 109); /* right behind the matrix it is joined to */
+  assert_int_equal(param[3].offset, 128);
+  assert_int_equal(unit[0].count, 194);
+  assert_int_equal(tri_layout_padded(&l, 0), 256);
+  assert_int_equal(tri_layout_padded(&l, 1), 64);
+}
+
+/* Rank 1 of 2 on node 2 of 3 is number 1 * 3 + 2 of the world. */
+static void shares_by_hand(void **state) {
+  static const struct {
+    tri_place       at;
+    tri_shard_scope scope;
+    int64_t         padded, begin, count;
+    tri_range       piece[PARAMS]; /* of each param */
+  } row[] = {
+      {{0, 1, 0, 1}, TRI_SHARD_WORLD, 256, 0, 256, {{0, 35}, {0, 45}, {0, 2}, {0, 66}}},
+      {{1, 2, 0, 1}, TRI_SHARD_NONE, 256, 0, 256, {{0, 35}, {0, 45}, {0, 2}, {0, 66}}},
+      {{1, 2, 0, 1}, TRI_SHARD_NODE, 256, 128, 128, {{0, 0}, {0, 0}, {0, 0}, {0, 66}}},
+      {{0, 2, 1, 2}, TRI_SHARD_NODE, 256, 0, 128, {{0, 35}, {0, 45}, {0, 2}, {0, 0}}},
+      {{0, 2, 1, 2}, TRI_SHARD_WORLD, 256, 64, 64, {{0, 0}, {0, 45}, {0, 2}, {0, 0}}},
+      {{1, 2, 1, 2}, TRI_SHARD_WORLD, 256, 192, 64, {{0, 0}, {0, 0}, {0, 0}, {64, 2}}},
+      {{1, 2, 2, 3}, TRI_SHARD_NODE, 384, 192, 192, {{0, 0}, {0, 0}, {0, 0}, {64, 2}}},
+      {{1, 2, 2, 3}, TRI_SHARD_WORLD, 384, 320, 64, {{0, 0}, {0, 0}, {0, 0}, {0, 0}}},
+  };
+
+  (void)state;
+  for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
+    tri_layout l = layout_at(zero3, row[k].at, true);
+    tri_range  r = tri_layout_share(&l, 0, row[k].scope);
+    assert_int_equal(tri_layout_padded(&l, 0), row[k].padded);
+    assert_int_equal(r.begin, row[k].begin);
+    assert_int_equal(r.count, row[k].count);
+    for (int i = 0; i < PARAMS; i++) {
+      tri_range piece = tri_layout_piece(&l, 0, i, row[k].scope);
+      assert_int_equal(piece.begin, row[k].piece[i].begin);
+      assert_int_equal(piece.count, row[k].piece[i].count);
+    }
+  }
+}
+
+/* Over all ranks, the pieces of a param cover it once. A share has its elements in order, and a finer share
+ * is a run of the coarser one's array. */
+static void every_element_once(int local_size, int nodes) {
+  int seen[PARAMS][MOST] = {{0}};
+
+  for (int k = 0; k < local_size * nodes; k++) {
+    tri_layout l = layout_at(zero3, (tri_place){k % local_size, local_size, k / local_size, nodes}, true);
+    tri_range  world = tri_layout_share(&l, 0, TRI_SHARD_WORLD);
+    for (int s = TRI_SHARD_NONE; s <= TRI_SHARD_WORLD; s++) {
+      tri_range r = tri_layout_share(&l, 0, (tri_shard_scope)s);
+      for (int64_t e = 0; e <= world.count; e++)
+        assert_int_equal(tri_layout_at(&l, 0, (tri_shard_scope)s, world.begin + e),
+                         world.begin - r.begin + e);
+    }
+    for (int i = 0; i < PARAMS; i++) {
+      tri_range piece = tri_layout_piece(&l, 0, i, TRI_SHARD_WORLD);
+      for (int64_t e = 0; e < piece.count; e++) seen[i][piece.begin + e]++;
+    }
+  }
+  for (int i = 0; i < PARAMS; i++)
+    for (int64_t e = 0; e < MOST; e++) assert_int_equal(seen[i][e], e < tri_param_count(&param[i]));
+}
+
+static void pieces_cover_the_model(void **state) {
+  (void)state;
+  for (int local_size = 1; local_size <= 4; local_size++)
+    for (int nodes = 1; nodes <= 3; nodes++) every_element_once(local_size, nodes);
+}
+
+/* A frozen store has one scope. */
+static void a_frozen_plan(void **state) {
+  const tri_shard_plan plan = {TRI_SHARD_NONE, TRI_SHARD_NODE, TRI_SHARD_WORLD};
+  tri_shard_plan       trained = layout_at(plan, (tri_place){0, 2, 0, 2}, true).plan,
+                 frozen = layout_at(plan, (tri_place){0, 2, 0, 2}, false).plan;
+
+  (void)state;
+  assert_memory_equal(&trained, &plan, sizeof plan);
+  assert_true(frozen.params == plan.params && frozen.grads == plan.params && frozen.optim == plan.params);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(params_lie_in_order), cmocka_unit_test(shares_by_hand),
+                                     cmocka_unit_test(pieces_cover_the_model),
+                                     cmocka_unit_test(a_frozen_plan)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
