@@ -1,11 +1,12 @@
-/* test_params.c - the parameter store under every legal plan, with filling, gathering, holding, reducing,
- * updating, publishing, and its memory. Run with 1, 2 and 4 ranks, each pretending nodes of all, one and two
- * ranks. Judge: values that are a pure function of the place in the model, integers with exact sums, and
- * AdamW in f64. */
+/* test_params.c - the parameter store in every residence, by one body, under every legal plan, with filling,
+ * gathering, holding, forgetting, reducing, updating, publishing, and its memory. Run with 1, 2 and 4 ranks,
+ * each pretending nodes of all, one and two ranks. Judge: values that are a pure function of the place in the
+ * model, integers with exact sums, AdamW in f64, and the bits of the store that every rank has whole. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "model_case.h"
 
 #include "state/optim.h"
+#include "state/residence.h"
 
 #include <unistd.h>
 
@@ -133,13 +134,13 @@ static int64_t state_bytes(bool train) {
   return bytes + (common ? piece_bytes(once) : 0);
 }
 
-static void open_store(int ranks_per_node, bool train) {
+static void open_store(int ranks_per_node, bool train, bool rollout) {
   tri_linear_spec  spec = {LAYER_OUT, LAYER_IN, *dtype, true, false};
   tri_params_opt   opt = {.dtype = *dtype,
                           .plan = plan,
                           .train = train,
                           .backward = true,
-                          .rollout = train,
+                          .rollout = rollout,
                           .ema_beta = train ? 0.75 : 0,
                           .offload = offload,
                           .unit = unit,
@@ -309,6 +310,14 @@ static void holding(void) {
   for (int u = 0; u < UNITS; u++) gather(u, TRI_USE_FWD, u + 1 < UNITS ? u + 1 : -1);
 }
 
+/* A forgotten unit is gathered again, also one on its way, and one that stayed valid. */
+static void forgetting(void) {
+  for (int u = 0; u < UNITS; u += UNITS - 1) gather(u, TRI_USE_FWD, 1);
+  OK(tri_params_forget_all(p, se->stream));
+  OK(tri_params_forget_all(p, se->stream));
+  for (int u = 0; u < UNITS; u++) gather(u, TRI_USE_FWD | TRI_USE_BWD, u + 1 < UNITS ? u + 1 : -1);
+}
+
 /* ---- gradients and the update ---- */
 
 static bool of_product(int u, int i) {
@@ -397,7 +406,8 @@ static double updated(int u, int i, int64_t k) {
 
 static float as_read(int u, int i, int64_t k) { return after[u][i][k]; }
 
-/* This rank's pieces of the files, from all ranks put together by a sum. */
+/* This rank's pieces of the files, from all ranks put together by a sum. They are only read without a
+ * judge. */
 static void read_all(tri_state_kind kind, double (*judge)(int u, int i, int64_t k), double most) {
   for (int u = 0; u < UNITS; u++)
     for (int i = 0; i < unit[u].n_param; i++) {
@@ -405,11 +415,9 @@ static void read_all(tri_state_kind kind, double (*judge)(int u, int i, int64_t 
       double   *x = test_alloc(2 * n, sizeof *x); /* values, then how many ranks have them */
       float    *mine = test_alloc(n, sizeof *mine);
       tri_range piece = tri_params_piece(p, u, i);
-      if (piece.count) /* in two reads */
-        OK(tri_params_read(p, kind, u, i, piece.begin, piece.count / 2, mine, se->stream));
-      if (piece.count)
-        OK(tri_params_read(p, kind, u, i, piece.begin + piece.count / 2, piece.count - piece.count / 2,
-                           mine + piece.count / 2, se->stream));
+      OK(tri_params_read(p, kind, u, i, piece.begin, piece.count / 2, mine, se->stream)); /* in two reads */
+      OK(tri_params_read(p, kind, u, i, piece.begin + piece.count / 2, piece.count - piece.count / 2,
+                         mine + piece.count / 2, se->stream));
       for (int64_t k = 0; k < piece.count; k++) {
         x[piece.begin + k] = (double)mine[k];
         x[n + piece.begin + k] = 1;
@@ -419,8 +427,9 @@ static void read_all(tri_state_kind kind, double (*judge)(int u, int i, int64_t 
       after[u][i] = mine;
       for (int64_t k = 0; k < n; k++) {
         CHECK(x[n + k] == 1, "unit %d, param %d, element %lld is in %g files", u, i, (long long)k, x[n + k]);
-        CHECK(fabs(x[k] - judge(u, i, k)) <= most * (1 + fabs(judge(u, i, k))),
-              "unit %d, param %d, element %lld: %.9g, not %.9g", u, i, (long long)k, x[k], judge(u, i, k));
+        if (judge)
+          CHECK(fabs(x[k] - judge(u, i, k)) <= most * (1 + fabs(judge(u, i, k))),
+                "unit %d, param %d, element %lld: %.9g, not %.9g", u, i, (long long)k, x[k], judge(u, i, k));
         mine[k] = (float)x[k];
       }
       free(x);
@@ -435,6 +444,29 @@ static double filled_weight(int u, int i, int64_t k) { return (double)value(TRI_
 static double filled_average(int u, int i, int64_t k) { return (double)value(TRI_STATE_AVERAGE, u, i, k); }
 static double averaged(int u, int i, int64_t k) {
   return 0.75 * filled_weight(u, i, k) + 0.25 * updated(u, i, k);
+}
+
+/* State after the update of the first store of this type, which every rank has whole. */
+static float *first[TRI_STATE_COUNT][UNITS][MOST_PARAMS];
+
+/* The state just read has the bits of that store. */
+static void same_bits(tri_state_kind kind) {
+  for (int u = 0; u < UNITS; u++)
+    for (int i = 0; i < unit[u].n_param; i++) {
+      size_t bytes = (size_t)tri_param_count(&unit[u].param[i]) * sizeof(float);
+      if (!first[kind][u][i]) first[kind][u][i] = memcpy(test_alloc(1, bytes), after[u][i], bytes);
+      CHECK(!memcmp(after[u][i], first[kind][u][i], bytes), "kind %d of unit %d, param %d: other bits",
+            (int)kind, u, i);
+    }
+}
+
+static void forget_first(void) {
+  for (int kind = 0; kind < TRI_STATE_COUNT; kind++)
+    for (int u = 0; u < UNITS; u++)
+      for (int i = 0; i < MOST_PARAMS; i++) {
+        free(first[kind][u][i]);
+        first[kind][u][i] = NULL;
+      }
 }
 
 static tri_status fill_positive(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
@@ -471,8 +503,14 @@ static void updating(void) {
         sqrt(want));
   /* f32 holds beta2 = 0.99 to 6e-8 and 1 - beta2 to 1e-6, and half of that goes into the step */
   OK(tri_params_average(p, false, se->stream));
+  read_all(TRI_STATE_EXP_AVG, NULL, 0);
+  same_bits(TRI_STATE_EXP_AVG);
+  read_all(TRI_STATE_EXP_AVG_SQ, NULL, 0);
+  same_bits(TRI_STATE_EXP_AVG_SQ);
   read_all(TRI_STATE_AVERAGE, averaged, 1e-6);
+  same_bits(TRI_STATE_AVERAGE);
   read_all(TRI_STATE_WEIGHT, updated, 1e-6);
+  same_bits(TRI_STATE_WEIGHT);
   wanted = as_read;
   gather(2, TRI_USE_FWD, -1);
   for (int u = 0; u < UNITS; u++) gather(u, TRI_USE_FWD | TRI_USE_BWD, u + 1 < UNITS ? u + 1 : -1);
@@ -490,94 +528,94 @@ static const tri_dtype types[] = {TRI_F32, TRI_BF16};
 /* State bytes of plan none and of ZeRO-3, in every pretended node. The second is 1 / ranks of the first,
  * except for padding of at most 64 elements x ranks of each unit, in at most five arrays. */
 static void compare_memory(int64_t none, int64_t zero3) {
-  int64_t R = se->rt.world_size, padding = UNITS * 5 * (64 * 4 * R + 256);
+  int64_t R = rt.world_size, padding = UNITS * 5 * (64 * 4 * R + 256);
 
   CHECK(zero3 >= none / R - padding && zero3 <= none / R + padding,
         "ZeRO-3 %lld bytes, plan none %lld, %lld ranks", (long long)zero3, (long long)none, (long long)R);
 }
 
-/* The bits of the updated weights, with the state on the device. */
-static float *resident[UNITS][MOST_PARAMS];
+/* ---- every residence ---- */
 
-/* With the optimizer's state in host memory, in pieces that end anywhere, the bits are the same, and the
- * device memory is less than planned without offload. */
-static void offloading(int ranks_per_node, int64_t device) {
-  const int64_t pieces[] = {100, 1 << 20};
+/* Ways to use a store. A piece of 100 elements ends within params, and one of 1 << 20 holds every unit. */
+typedef struct way {
+  bool    train, rollout;
+  int64_t offload;
+} way;
+static const way ways[] = {{true, true, 0},    {true, true, 100}, {true, true, 1 << 20}, {false, false, 0},
+                           {false, false, 64}, {false, true, 0},  {false, true, 64}};
 
-  memcpy(resident, after, sizeof resident);
-  memset(after, 0, sizeof after);
-  for (int k = 0; k < 2; k += test_step(2)) {
-    tri_ledger_sum sum;
-    offload = pieces[k];
-    wanted = as_filled;
-    open_store(ranks_per_node, true);
-    sum = tri_ledger_total(se->ledger);
-    CHECK(sum.resident == device, "device memory without offload: %lld, planned %lld", (long long)device,
-          (long long)sum.resident);
-    CHECK(k || sum.device < device, "device memory %lld, without offload %lld", (long long)sum.device,
-          (long long)device);
-    updating();
-    for (int u = 0; u < UNITS; u++)
-      for (int i = 0; i < unit[u].n_param; i++)
-        CHECK(
-            !memcmp(after[u][i], resident[u][i], (size_t)tri_param_count(&unit[u].param[i]) * sizeof(float)),
-            "unit %d, param %d: other bits with offload", u, i);
-    close_store();
-  }
-  offload = 0;
-  for (int u = 0; u < UNITS; u++)
-    for (int i = 0; i < MOST_PARAMS; i++) free(resident[u][i]);
+static const tri_residence *const residences[] = {&tri_residence_whole, &tri_residence_ring,
+                                                  &tri_residence_segment, &tri_residence_host};
+static int                        n_lived[4]; /* stores of each */
+static bool                       on_gpu;
+
+/* Returns the residence's number, from the ranks alone. */
+static int wanted_residence(const way *w) {
+  int ranks = plan.params == TRI_SHARD_WORLD  ? se->rt.world_size
+              : plan.params == TRI_SHARD_NODE ? se->rt.local_size
+                                              : 1;
+  return w->offload && !w->train ? 3 : ranks == 1 ? 0 : common ? 2 : 1;
 }
 
-static void read_filled(void) { read_all(TRI_STATE_WEIGHT, filled_weight, 0); }
+/* The life of a store. *device is the device memory without offload, which such a store sets. Returns the
+ * bytes of its state. */
+static int64_t live(int ranks_per_node, const way *w, int64_t *device) {
+  tri_ledger_sum sum;
+  int            k;
 
-/* Frozen weights, on the device and in host memory. */
-static void freezing(int ranks_per_node) {
-  int64_t device[2];
-
-  for (int k = 0; k < 2; k++) {
-    offload = k ? 64 : 0;
-    wanted = as_filled;
-    open_store(ranks_per_node, false);
-    device[k] = tri_ledger_total(se->ledger).device;
-    if (k) CHECK(tri_ledger_total(se->ledger).resident == device[0]);
-    gathering();
-    read_filled();
-    close_store();
-  }
-  CHECK(device[1] < device[0], "device memory %lld, without offload %lld", (long long)device[1],
-        (long long)device[0]);
+  offload = w->offload;
+  wanted = as_filled;
+  open_store(ranks_per_node, w->train, w->rollout);
+  k = wanted_residence(w);
+  CHECK(p->residence == residences[k], "not residence %d", k);
+  n_lived[k]++;
+  on_gpu = tri_device_is_gpu(se->device);
+  sum = tri_ledger_total(se->ledger);
+  CHECK((p->pieces != NULL) == (w->train && w->offload));
+  if (!w->offload) *device = sum.device;
+  CHECK(sum.resident == *device, "device memory without offload: %lld, planned %lld", (long long)*device,
+        (long long)sum.resident);
+  if (w->offload == 100 || (w->offload && !w->rollout))
+    CHECK(sum.device < *device, "device memory %lld, without offload %lld", (long long)sum.device,
+          (long long)*device);
+  gathering();
+  forgetting();
+  if (w->rollout) holding();
+  read_all(TRI_STATE_WEIGHT, filled_weight, 0);
+  if (w->train) updating();
+  close_store();
   offload = 0;
+  return sum.state;
 }
 
 static void every_plan(int ranks_per_node) {
-  int64_t bytes[2] = {0}, device;
+  int64_t bytes[2] = {0}, device = 0;
 
   for (int k = 0; k < 27; k++) {
     plan = (tri_shard_plan){(tri_shard_scope)(k / 9), (tri_shard_scope)(k / 3 % 3), (tri_shard_scope)(k % 3)};
     if (plan.params > plan.grads || plan.grads > plan.optim) continue;
-    wanted = as_filled;
-    open_store(ranks_per_node, true);
-    if (k == 0 || k == 26) bytes[k > 0] = tri_ledger_total(se->ledger).state;
-    gathering();
-    holding();
-    updating();
-    if (k == 26) compare_memory(bytes[0], bytes[1]);
-    device = tri_ledger_total(se->ledger).device;
-    close_store();
-    offloading(ranks_per_node, device);
-    if (plan.grads == plan.params && plan.optim == plan.params) freezing(ranks_per_node);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+      if (!ways[i].train && (plan.grads != plan.params || plan.optim != plan.params)) continue;
+      if (i == 2 && (k % 26 || test_step(2) == 2)) continue; /* the same pieces in every plan */
+      int64_t state = live(ranks_per_node, &ways[i], &device);
+      if (i == 0 && (k == 0 || k == 26)) bytes[k > 0] = state;
+    }
   }
+  compare_memory(bytes[0], bytes[1]);
 }
 
 static void all_plans(void **state) {
   (void)state;
-  for (int t = 0; t < 2; t++)
+  for (int t = 0; t < 2; t++) {
     for (int per_node = 0; per_node <= 2; per_node++) {
       dtype = &types[t];
       if (test_step(2) == 2 && (t + per_node) % 2) continue; /* in brief, the types take turns */
       if (per_node < 2 || rt.world_size % 2 == 0) every_plan(per_node);
     }
+    forget_first();
+  }
+  CHECK(n_lived[0] && n_lived[3] && (rt.world_size == 1 || n_lived[1]));
+  CHECK(rt.world_size == 1 || on_gpu || n_lived[2]);
   for (int u = 0; u < UNITS; u++)
     for (int i = 0; i < MOST_PARAMS; i++) {
       free(after[u][i]);
