@@ -310,11 +310,25 @@ static void holding(void) {
   for (int u = 0; u < UNITS; u++) gather(u, TRI_USE_FWD, u + 1 < UNITS ? u + 1 : -1);
 }
 
-/* A forgotten unit is gathered again, also one on its way, and one that stayed valid. */
+/* Overwrites a slot, as another store in the same memory does. */
+static void spoil(const tri_param_slot *sl, int64_t elements, int u) {
+  const tri_device_ops *ops = se->device->ops;
+
+  if (sl->flat) OK(ops->fill(se->stream, sl->flat, 0xff, (size_t)elements * tri_dtype_bytes(*dtype)));
+  OK(ops->fill(se->stream, sl->packed_buffers, 0xff, tri_params_packed_bytes(&p->unit[u], true)));
+}
+
+/* Forgotten units are gathered again, also one on its way, and those that had stayed valid. */
 static void forgetting(void) {
-  for (int u = 0; u < UNITS; u += UNITS - 1) gather(u, TRI_USE_FWD, 1);
+  gather(0, TRI_USE_FWD, -1);
+  gather(UNITS - 1, TRI_USE_FWD, 1);
   OK(tri_params_forget_all(p, se->stream));
   OK(tri_params_forget_all(p, se->stream));
+  if (p->residence != &tri_residence_whole) {
+    for (int k = 0; k < TRI_PARAM_RING; k++) spoil(&p->ring[k], p->ring_elements, 1);
+    for (int u = 0; u < UNITS; u += UNITS - 1) spoil(p->unit[u].own, tri_params_padded(p, &p->unit[u]), u);
+  }
+  OK(tri_shared_barrier(p));
   for (int u = 0; u < UNITS; u++) gather(u, TRI_USE_FWD | TRI_USE_BWD, u + 1 < UNITS ? u + 1 : -1);
 }
 
