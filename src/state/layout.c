@@ -28,11 +28,20 @@ tri_layout tri_layout_make(const tri_unit_spec *unit, tri_shard_plan plan, tri_p
 }
 
 int64_t tri_layout_padded(const tri_layout *l, int u) {
-  return tri_shard_pad(l->unit[u].count, l->place.local_size * l->place.nodes, PAD_ELEMENTS);
+  int64_t multiple = (int64_t)l->place.local_size * l->place.nodes * PAD_ELEMENTS;
+
+  return (l->unit[u].count + multiple - 1) / multiple * multiple;
 }
 
 tri_range tri_layout_share(const tri_layout *l, int u, tri_shard_scope s) {
-  return tri_shard_range(s, tri_layout_padded(l, u), &l->place);
+  const tri_place *at = &l->place;
+  int64_t parts = s == TRI_SHARD_NONE ? 1 : at->local_size, index = s == TRI_SHARD_NONE ? 0 : at->local_rank;
+
+  if (s == TRI_SHARD_WORLD) {
+    parts *= at->nodes;
+    index = index * at->nodes + at->node;
+  }
+  return (tri_range){tri_layout_padded(l, u) / parts * index, tri_layout_padded(l, u) / parts};
 }
 
 int64_t tri_layout_at(const tri_layout *l, int u, tri_shard_scope s, int64_t element) {

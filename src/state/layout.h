@@ -3,6 +3,7 @@
 #ifndef TRI_LAYOUT_H
 #define TRI_LAYOUT_H
 
+#include "comm/place.h"
 #include "device/kernels.h"
 #include "shard.h"
 

@@ -31,13 +31,12 @@ static bool keeps(const tri_params *p, tri_state_kind kind) {
 
 tri_status tri_offload_plan(tri_params *p, tri_ledger *l, tri_param_unit *u) {
   static const char *const what[] = {"master weights", "moments", "moments", "average"};
-  tri_mem                  mem = p->opt.offload ? TRI_MEM_PINNED : TRI_MEM_DEVICE;
 
   TRI_TRY(tri_params_plan(p, l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "gradients",
                           (size_t)tri_params_share(p, u, p->layout.plan.grads).count * 4, &u->acc));
   for (int k = 0; k < TRI_STATE_COUNT; k++)
     if (keeps(p, (tri_state_kind)k))
-      TRI_TRY(tri_params_plan(p, l, mem, TRI_PHASE_ALWAYS, true, what[k],
+      TRI_TRY(tri_params_plan(p, l, p->optim_memory, TRI_PHASE_ALWAYS, true, what[k],
                               (size_t)tri_params_optim_share(p, u).count * 4, &u->state[k]));
   return TRI_OK;
 }
@@ -203,23 +202,26 @@ tri_status tri_params_spread(tri_params *p, const tri_param_unit *u, void *buf, 
   return tri_all_gather(c, buf, (char *)buf + (size_t)at * tri_dtype_bytes(t), r.count, t, s, req);
 }
 
-tri_status tri_offload_spread_state(tri_params *p, const tri_param_unit *u, float *array, tri_stream *s) {
-  if (!p->pieces)
-    return tri_params_spread(p, u, array, TRI_F32, p->layout.plan.optim, TRI_SHARD_WORLD, s, NULL);
-  TRI_TRY(tri_offload_settle(p, s));
-  return tri_offload_spread(p, u, array, TRI_F32, p->pieces->workspace[0].array[TRI_STATE_EXP_AVG],
-                            (size_t)p->pieces->piece * sizeof *array, s);
+/* Returns device memory that is unused while the store is filled. In a frozen store it is the unit's slot. */
+static char *unused(const tri_params *p, const tri_param_unit *u, size_t *bytes) {
+  *bytes = p->pieces ? (size_t)p->pieces->piece * sizeof(float)
+                     : (size_t)tri_params_padded(p, u) * tri_params_weight_bytes(p);
+  if (p->pieces) return (char *)p->pieces->workspace[0].array[TRI_STATE_EXP_AVG];
+  return u->own ? u->own->flat : p->ring[0].flat;
 }
 
-tri_status tri_offload_spread(tri_params *p, const tri_param_unit *u, void *buf, tri_dtype t, void *unused,
-                              size_t bytes, tri_stream *s) {
+tri_status tri_offload_spread(tri_params *p, const tri_param_unit *u, void *array, tri_dtype t, tri_mem kind,
+                              tri_stream *s) {
   const tri_device_ops *ops = p->device->ops;
-  tri_comm             *c = tri_params_comm_between(p, p->layout.plan.optim, TRI_SHARD_WORLD);
+  tri_shard_scope       optim = p->layout.plan.optim;
+  tri_comm             *c = tri_params_comm_between(p, optim, TRI_SHARD_WORLD);
   int64_t               per_rank = tri_params_share(p, u, TRI_SHARD_WORLD).count;
-  size_t                each = tri_dtype_bytes(t);
-  char                 *spare = unused, *to = buf;
+  size_t                each = tri_dtype_bytes(t), bytes;
+  char                 *spare = unused(p, u, &bytes), *to = array;
   int64_t               most = c ? (int64_t)(bytes / each) / c->size : 0;
 
+  if (kind == TRI_MEM_DEVICE) return tri_params_spread(p, u, array, t, optim, TRI_SHARD_WORLD, s, NULL);
+  TRI_TRY(tri_offload_settle(p, s));
   if (!c || c->size == 1) return TRI_OK;
   TRI_ASSERT(most > 0);
   for (int64_t at = 0; at < per_rank; at += most) {

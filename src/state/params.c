@@ -9,11 +9,6 @@ typedef tri_param_unit unit;
 
 enum { FILL_ELEMENTS = 1 << 20 }; /* chosen, at most 4 MiB of host memory while loading */
 
-/* Returns the bytes of a product's matrix made of blocks. */
-static size_t matrix_bytes(const tri_params *p, const tri_blocks *b) {
-  return (size_t)(b->n_out * b->n_in) * tri_params_weight_bytes(p);
-}
-
 /* Allocates the views for acquire and grad, which belong to the unit, and computes the sizes of its packed
  * forms. If the weight itself serves, a matrix made of blocks is a form too. */
 static tri_status open_views(tri_params *p, unit *u) {
@@ -26,8 +21,10 @@ static tri_status open_views(tri_params *p, unit *u) {
     TRI_TRY(TRI_ALLOC(u->packed_bytes[use], n_linear));
   }
   for (int j = 0; j < n_linear; j++) {
-    size_t           matrix = matrix_bytes(p, &u->spec->linear[j].blocks);
-    tri_linear_bytes b;
+    const tri_blocks *blocks = &u->spec->linear[j].blocks;
+    size_t            matrix = (size_t)(blocks->n_out * blocks->n_in) * tri_params_weight_bytes(p);
+    tri_linear_bytes  b;
+    if (matrix > p->matrix_bytes) p->matrix_bytes = matrix;
     TRI_TRY(tri_params_kernels(p)->linear_size(u->spec->linear[j].linear, &b));
     u->packed_bytes[0][j] = ((b.fwd ? b.fwd : matrix) + 255) / 256 * 256;
     u->packed_bytes[1][j] = ((b.bwd ? b.bwd : matrix) + 255) / 256 * 256;
@@ -44,18 +41,6 @@ static void close_views(unit *u) {
   }
 }
 
-/* Plans memory for one matrix of blocks before it is packed. */
-static tri_status plan_matrix(tri_params *p, tri_ledger *l) {
-  size_t most = 0;
-
-  for (int i = 0; i < p->opt.n_unit; i++)
-    for (int j = 0; j < p->opt.unit[i].n_linear; j++) {
-      size_t bytes = matrix_bytes(p, &p->opt.unit[i].linear[j].blocks);
-      if (bytes > most) most = bytes;
-    }
-  return tri_params_plan(p, l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "packed weights", most, &p->matrix);
-}
-
 /* Announces the collectives of params_gather.c and params_grad.c to the communicators. The third one is for
  * filling. */
 static void expect(const tri_params *p) {
@@ -70,7 +55,7 @@ static void expect(const tri_params *p) {
   tri_comm_expect(tri_params_stage(p, 1), TRI_ALL_REDUCE);
 }
 
-/* Chooses where weights lie while they are used. */
+/* Chooses where weights lie while they are used, and where the optimizer state lies. */
 static tri_status choose(tri_params *p) {
   bool all;
 
@@ -79,6 +64,7 @@ static tri_status choose(tri_params *p) {
                  : !tri_params_splits(p, p->layout.plan.params) ? &tri_residence_whole
                  : all                                          ? &tri_residence_segment
                                                                 : &tri_residence_ring;
+  p->optim_memory = p->opt.offload && p->opt.train ? TRI_MEM_PINNED : TRI_MEM_DEVICE;
   return TRI_OK;
 }
 
@@ -130,7 +116,8 @@ tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
   }
   TRI_TRY(p->residence->plan_slots(p, ledger));
   TRI_TRY(tri_shared_plan(p, ledger));
-  TRI_TRY(plan_matrix(p, ledger));
+  TRI_TRY(tri_params_plan(p, ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "packed weights",
+                          p->matrix_bytes, &p->matrix));
   expect(p);
   TRI_TRY(tri_offload_open(p, ledger));
   if (opt->offload) tri_ledger_set_case(ledger, TRI_CASE_ANY);
@@ -206,18 +193,6 @@ static tri_status fill_unit(tri_params *p, int index, tri_state_kind kind, tri_f
   return TRI_OK;
 }
 
-/* Returns the most elements filled at once. */
-static int64_t fill_most(const tri_params *p) {
-  int64_t most = 1;
-
-  for (int i = 0; i < p->opt.n_unit; i++)
-    for (int k = 0; k < p->unit[i].spec->n_param; k++) {
-      int64_t n = tri_params_piece(p, i, k).count;
-      if (n > most) most = n;
-    }
-  return most < FILL_ELEMENTS ? most : FILL_ELEMENTS;
-}
-
 tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill, void *ctx, tri_stream *s) {
   tri_status st = TRI_OK;
   void      *scratch = NULL; /* page-locked, for fast copies to a GPU */
@@ -226,16 +201,17 @@ tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill,
   TRI_TRY(tri_shared_bind(p));
   TRI_TRY(tri_params_forget_unused(p, s));
   TRI_TRY(tri_shared_barrier(p));
-  st = p->device->ops->alloc(p->device, TRI_MEM_PINNED, (size_t)fill_most(p) * sizeof(float), &scratch);
+  st = p->device->ops->alloc(p->device, TRI_MEM_PINNED, (size_t)FILL_ELEMENTS * sizeof(float), &scratch);
   for (int i = 0; i < p->opt.n_unit && st == TRI_OK; i++) st = fill_unit(p, i, kind, fill, ctx, scratch, s);
   p->device->ops->free(p->device, TRI_MEM_PINNED, &scratch);
   TRI_TRY(tri_agree(p->comm[TRI_WORLD], st));
   for (int i = 0; i < p->opt.n_unit; i++) {
     unit *u = &p->unit[i];
     if (is_compute(u, kind))
-      TRI_TRY(p->residence->spread(p, u, s));
+      TRI_TRY(tri_offload_spread(p, u, tri_params_weight_at(p, u, tri_params_optim_share(p, u).begin),
+                                 p->opt.dtype, p->residence->memory, s));
     else
-      TRI_TRY(tri_offload_spread_state(p, u, tri_params_state(p, u, kind), s));
+      TRI_TRY(tri_offload_spread(p, u, tri_params_state(p, u, kind), TRI_F32, p->optim_memory, s));
     if (kind == TRI_STATE_WEIGHT) TRI_TRY(cast_master(p, i, s));
     if (kind == TRI_STATE_WEIGHT) TRI_TRY(tri_params_publish(p, i, s));
   }

@@ -69,6 +69,7 @@ struct tri_params {
   tri_device                 *device;                /* borrowed */
   tri_comm                   *comm[TRI_SCOPE_COUNT]; /* borrowed */
   const struct tri_residence *residence;             /* where weights lie while they are used */
+  tri_mem                     optim_memory;          /* where the optimizer state lies, except gradients */
   tri_param_unit             *unit;
   int64_t                     ring_elements; /* of the largest unit of the ring, padded */
   tri_param_slot              ring[TRI_PARAM_RING];
@@ -78,7 +79,8 @@ struct tri_params {
   tri_param_flight            last[TRI_PARAM_STAGES]; /* an accumulator's last reductions */
   tri_param_flight            news;                   /* new weights on their way to their holders */
   double                     *sum, *host_sum;         /* f64 [1], on the device and pinned */
-  void        *matrix;  /* A, space for the largest matrix made of blocks, or NULL if there is none */
+  void        *matrix; /* A, space for the largest matrix made of blocks, or NULL if there is none */
+  size_t       matrix_bytes;
   tri_shared  *shared;  /* owned, or NULL if the ranks of a node share nothing */
   tri_offload *offload; /* owned, or NULL if nothing lies in host memory */
   tri_pieces  *pieces;  /* owned, or NULL if the optimizer state is on the device */

@@ -102,8 +102,7 @@ static tri_status open_segments(tri_params *p, bool *all) {
 static tri_status alloc_own(tri_params *p) {
   size_t more = 0;
 
-  for (int phase = 0; phase <= TRI_PHASE_ALWAYS; phase++) {
-    buffers *r = &p->shared->phase[phase];
+  for (buffers *r = p->shared->phase; r <= p->shared->phase + TRI_PHASE_ALWAYS; r++) {
     if (!r->bytes) continue;
     TRI_TRY(tri_pages_alloc(r->bytes, &r->own));
     more += r->bytes;
@@ -122,9 +121,8 @@ tri_status tri_shared_bind(tri_params *p) {
   p->shared->bound = true;
   TRI_TRY(open_segments(p, &all));
   TRI_TRY(tri_agree(p->comm[TRI_WORLD], all ? TRI_OK : alloc_own(p)));
-  for (int phase = 0; phase <= TRI_PHASE_ALWAYS; phase++) {
-    buffers *r = &p->shared->phase[phase];
-    char    *base = r->segment ? tri_segment_base(r->segment) : r->own;
+  for (buffers *r = p->shared->phase; r <= p->shared->phase + TRI_PHASE_ALWAYS; r++) {
+    char *base = r->segment ? tri_segment_base(r->segment) : r->own;
     for (int i = 0; i < r->n_part; i++) *r->part[i].where = base + r->part[i].at;
   }
   for (tri_param_unit *u = p->unit; u < p->unit + p->opt.n_unit; u++)

@@ -19,7 +19,7 @@
  *
  * Operations are collective over the parameter scope, except as said. A failure ends the run. */
 typedef struct tri_residence {
-  tri_mem memory;   /* of this rank's share, if the ledger has it */
+  tri_mem memory;   /* of this rank's share */
   bool    in_slots; /* start brings weights into a slot. Otherwise tri_param_unit.whole has them */
   /* Not collective, these two. They plan memory for this rank's share of u, and for the slots of all units
    * and their gradients. The ledger owns it. */
@@ -37,8 +37,6 @@ typedef struct tri_residence {
    * sl->gathering, arrive makes s wait for them. */
   tri_status (*start)(tri_params *p, tri_param_unit *u, tri_param_slot *sl, tri_stream *s);
   tri_status (*arrive)(tri_params *p, tri_param_slot *sl, tri_stream *s);
-  /* Collective over world. Spreads the filled part of u's weights over the share of plan.optim. */
-  tri_status (*spread)(tri_params *p, tri_param_unit *u, tri_stream *s);
 } tri_residence;
 extern const tri_residence tri_residence_whole, tri_residence_ring, tri_residence_segment, tri_residence_host;
 
@@ -56,7 +54,6 @@ TRI_CHECKED tri_status tri_ring_hold(tri_params *p, bool hold, tri_stream *s);
 TRI_CHECKED tri_status tri_ring_forget(tri_params *p, bool all, tri_stream *s);
 TRI_CHECKED tri_status tri_ring_start(tri_params *p, tri_param_unit *u, tri_param_slot *sl, tri_stream *s);
 TRI_CHECKED tri_status tri_ring_arrive(tri_params *p, tri_param_slot *sl, tri_stream *s);
-TRI_CHECKED tri_status tri_ring_spread(tri_params *p, tri_param_unit *u, tri_stream *s);
 
 /* params_share.c. Not collective, these five. In a store that shares nothing, they do nothing except as said.
  * open sets *all if the ranks that share packed forms are those that divide the weights. plan_part plans
@@ -104,12 +101,9 @@ TRI_CHECKED tri_status tri_offload_copy(tri_params *p, const tri_param_unit *u, 
 TRI_CHECKED tri_status tri_params_spread(tri_params *p, const tri_param_unit *u, void *buf, tri_dtype t,
                                          tri_shard_scope to, tri_shard_scope from, tri_stream *s,
                                          tri_req *req);
-/* Collective over world, these two. They spread the filled part of an array over the share of plan.optim. The
- * first is for f32 state where the store keeps it, the second for an array in host memory, through `bytes` of
- * unused device memory. */
-TRI_CHECKED tri_status tri_offload_spread_state(tri_params *p, const tri_param_unit *u, float *array,
-                                                tri_stream *s);
+/* Collective over world. Spreads the filled part of an array in this kind of memory over the share of
+ * plan.optim. */
 TRI_CHECKED tri_status tri_offload_spread(tri_params *p, const tri_param_unit *u, void *array, tri_dtype t,
-                                          void *unused, size_t bytes, tri_stream *s);
+                                          tri_mem kind, tri_stream *s);
 
 #endif

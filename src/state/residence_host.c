@@ -23,16 +23,10 @@ static tri_status arrive(tri_params *p, tri_param_slot *sl, tri_stream *s) {
   return tri_ring_arrive(p, sl, s);
 }
 
-/* Goes through the unit's slot, which is unused while the store is filled. */
-static tri_status spread(tri_params *p, tri_param_unit *u, tri_stream *s) {
-  return tri_offload_spread(p, u, u->weight, p->opt.dtype, u->own ? u->own->flat : p->ring[0].flat,
-                            (size_t)tri_params_padded(p, u) * tri_params_weight_bytes(p), s);
-}
-
 const tri_residence tri_residence_host = {.memory = TRI_MEM_PINNED,
                                           .in_slots = true,
                                           .plan_share = tri_ring_plan_share,
                                           .start = start,
                                           .arrive = arrive,
-                                          .spread = spread,
+
                                           TRI_RING_OPERATIONS};

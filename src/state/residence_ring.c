@@ -155,17 +155,10 @@ tri_status tri_ring_forget(tri_params *p, bool all, tri_stream *s) {
   return TRI_OK;
 }
 
-tri_status tri_ring_spread(tri_params *p, unit *u, tri_stream *s) {
-  tri_shard_scope fine = p->layout.plan.optim;
-
-  return tri_params_spread(p, u, tri_params_weight_at(p, u, tri_params_optim_share(p, u).begin), p->opt.dtype,
-                           fine, TRI_SHARD_WORLD, s, NULL);
-}
-
 const tri_residence tri_residence_ring = {.memory = TRI_MEM_DEVICE,
                                           .in_slots = true,
                                           .plan_share = tri_ring_plan_share,
                                           .start = tri_ring_start,
                                           .arrive = tri_ring_arrive,
-                                          .spread = tri_ring_spread,
+
                                           TRI_RING_OPERATIONS};

@@ -17,5 +17,5 @@ const tri_residence tri_residence_segment = {.plan_share = plan_share,
 
                                              .start = start,
                                              .arrive = tri_ring_arrive,
-                                             .spread = tri_ring_spread,
+
                                              TRI_RING_OPERATIONS};

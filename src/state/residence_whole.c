@@ -32,5 +32,4 @@ const tri_residence tri_residence_whole = {.memory = TRI_MEM_DEVICE,
                                            .plan_share = tri_ring_plan_share,
                                            .plan_slots = plan_slots,
                                            .acquire = acquire,
-                                           .release = release,
-                                           .spread = tri_ring_spread};
+                                           .release = release};

@@ -1,4 +1,4 @@
-/* shard.c - pure arithmetic of shard plans, with legal plans, padding and ranges. */
+/* shard.c - pure arithmetic of shard plans, with legal plans and ranges. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "shard.h"
 
@@ -21,24 +21,6 @@ tri_status tri_shard_plan_check(tri_shard_plan p) {
              "Otherwise gradients would have to be gathered again.",
              tri_shard_scope_name(p.grads), tri_shard_scope_name(p.optim));
   return TRI_OK;
-}
-
-int64_t tri_shard_pad(int64_t n, int world_size, int align) {
-  int64_t unit = (int64_t)world_size * align;
-  return (n + unit - 1) / unit * unit;
-}
-
-tri_range tri_shard_range(tri_shard_scope s, int64_t padded, const tri_place *at) {
-  int64_t   parts = s == TRI_SHARD_NONE   ? 1
-                    : s == TRI_SHARD_NODE ? at->local_size
-                                          : (int64_t)at->local_size * at->nodes;
-  int64_t   index = s == TRI_SHARD_NONE   ? 0
-                    : s == TRI_SHARD_NODE ? at->local_rank
-                                          : (int64_t)at->local_rank * at->nodes + at->node;
-  tri_range r = {padded / parts * index, padded / parts};
-
-  TRI_ASSERT(padded % parts == 0);
-  return r;
 }
 
 tri_range tri_range_meet(tri_range a, tri_range b) {

@@ -1,10 +1,9 @@
-/* shard.h - pure arithmetic of shard plans, with legal plans, padding and ranges. */
+/* shard.h - pure arithmetic of shard plans, with legal plans and ranges. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SHARD_H
 #define TRI_SHARD_H
 
 #include "base/error.h"
-#include "comm/place.h"
 
 /* In the order of the words of shard.params, shard.grads and shard.optimizer. */
 typedef enum { TRI_SHARD_NONE, TRI_SHARD_NODE, TRI_SHARD_WORLD } tri_shard_scope;
@@ -26,10 +25,6 @@ typedef struct tri_range {
 const char *tri_shard_scope_name(tri_shard_scope s);
 /* Not collective. TRI_ECONFIG, with the two keys, if they contradict each other. */
 TRI_CHECKED tri_status tri_shard_plan_check(tri_shard_plan p);
-/* Pure. Returns the smallest multiple of world_size * align that is not below n. */
-int64_t tri_shard_pad(int64_t n, int world_size, int align);
-/* Pure, so that a test can check every case in a table. Returns this rank's part. */
-tri_range tri_shard_range(tri_shard_scope s, int64_t padded, const tri_place *at);
 /* Pure. Returns the common part of two ranges, with count 0 if there is none. */
 tri_range tri_range_meet(tri_range a, tri_range b);
 

@@ -74,14 +74,32 @@ static void shares_by_hand(void **state) {
   }
 }
 
-/* Over all ranks, the pieces of a param cover it once. A share has its elements in order, and a finer share
- * is a run of the coarser one's array. */
+static void padding_is_the_smallest_multiple(void **state) {
+  tri_unit_spec one = {.count = 0};
+
+  (void)state;
+  for (int world = 1; world <= 9; world++) {
+    tri_layout l = tri_layout_make(&one, zero3, (tri_place){0, world, 0, 1}, true);
+    for (one.count = 0; one.count < 3 * 64 * world; one.count += 7) {
+      int64_t p = tri_layout_padded(&l, 0);
+      assert_true(p >= one.count && p - one.count < 64 * world && p % (64 * world) == 0);
+    }
+    one.count = ((int64_t)1 << 40) + 1;
+    assert_true(tri_layout_padded(&l, 0) > (int64_t)1 << 40);
+  }
+}
+
+/* Over all ranks, the pieces of a param cover it once, and over those of a node, its shares by node. A share
+ * has its elements in order, and a finer share is a run of the coarser one's array. */
 static void every_element_once(int local_size, int nodes) {
-  int seen[PARAMS][MOST] = {{0}};
+  int seen[PARAMS][MOST] = {{0}}, of_node[PARAMS][MOST] = {{0}};
 
   for (int k = 0; k < local_size * nodes; k++) {
-    tri_layout l = layout_at(zero3, (tri_place){k % local_size, local_size, k / local_size, nodes}, true);
+    tri_place  at = {k % local_size, local_size, k / local_size, nodes};
+    tri_layout l = layout_at(zero3, at, true);
     tri_range  world = tri_layout_share(&l, 0, TRI_SHARD_WORLD);
+    /* world ranks are numbered local_rank * nodes + node, and so lie their shares */
+    assert_int_equal(world.begin, world.count * (at.local_rank * nodes + at.node));
     for (int s = TRI_SHARD_NONE; s <= TRI_SHARD_WORLD; s++) {
       tri_range r = tri_layout_share(&l, 0, (tri_shard_scope)s);
       for (int64_t e = 0; e <= world.count; e++)
@@ -89,17 +107,22 @@ static void every_element_once(int local_size, int nodes) {
                          world.begin - r.begin + e);
     }
     for (int i = 0; i < PARAMS; i++) {
-      tri_range piece = tri_layout_piece(&l, 0, i, TRI_SHARD_WORLD);
+      tri_range piece = tri_layout_piece(&l, 0, i, TRI_SHARD_WORLD),
+                near = tri_layout_piece(&l, 0, i, TRI_SHARD_NODE);
       for (int64_t e = 0; e < piece.count; e++) seen[i][piece.begin + e]++;
+      for (int64_t e = 0; e < near.count && at.node == nodes - 1; e++) of_node[i][near.begin + e]++;
     }
   }
   for (int i = 0; i < PARAMS; i++)
-    for (int64_t e = 0; e < MOST; e++) assert_int_equal(seen[i][e], e < tri_param_count(&param[i]));
+    for (int64_t e = 0; e < MOST; e++) {
+      assert_int_equal(seen[i][e], e < tri_param_count(&param[i]));
+      assert_int_equal(of_node[i][e], e < tri_param_count(&param[i]));
+    }
 }
 
 static void pieces_cover_the_model(void **state) {
   (void)state;
-  for (int local_size = 1; local_size <= 4; local_size++)
+  for (int local_size = 1; local_size <= 8; local_size++)
     for (int nodes = 1; nodes <= 3; nodes++) every_element_once(local_size, nodes);
 }
 
@@ -116,6 +139,7 @@ static void a_frozen_plan(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(params_lie_in_order), cmocka_unit_test(shares_by_hand),
+                                     cmocka_unit_test(padding_is_the_smallest_multiple),
                                      cmocka_unit_test(pieces_cover_the_model),
                                      cmocka_unit_test(a_frozen_plan)};
   return cmocka_run_group_tests(tests, NULL, NULL);

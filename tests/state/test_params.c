@@ -114,15 +114,24 @@ static int64_t piece_bytes(int64_t bytes) {
   return (page + bytes + ranks * page - 1) / (ranks * page) * page + page;
 }
 
+/* This rank's share of a unit. */
+static tri_range share_of(int u, tri_shard_scope s) {
+  int64_t ranks = se->rt.world_size, padded = (unit[u].count + 64 * ranks - 1) / (64 * ranks) * 64 * ranks;
+  int64_t parts = s == TRI_SHARD_NONE ? 1 : s == TRI_SHARD_NODE ? se->rt.local_size : ranks;
+  int64_t part = s == TRI_SHARD_NONE ? 0 : se->place.local_rank * parts / se->rt.local_size;
+
+  if (s == TRI_SHARD_WORLD) part += se->place.node;
+  return (tri_range){padded / parts * part, padded / parts};
+}
+
 /* Weights, gradients, masters, moments and average of this plan on this rank, from the ranges alone. */
 static int64_t state_bytes(bool train) {
   int64_t bytes = 0, once = 0;
 
   for (int u = 0; u < UNITS; u++) {
-    int64_t padded = tri_shard_pad(unit[u].count, se->rt.world_size, 64);
-    int64_t n_p = tri_shard_range(plan.params, padded, &se->place).count;
-    int64_t n_g = tri_shard_range(plan.grads, padded, &se->place).count;
-    int64_t n_o = tri_shard_range(plan.optim, padded, &se->place).count;
+    int64_t padded = share_of(u, TRI_SHARD_NONE).count;
+    int64_t n_p = share_of(u, plan.params).count, n_g = share_of(u, plan.grads).count;
+    int64_t n_o = share_of(u, plan.optim).count;
     if (common)
       once += round_up(padded * (int64_t)tri_dtype_bytes(*dtype));
     else
@@ -386,9 +395,8 @@ static void check_reduced(void) {
   OK(tri_params_grad_settle(p, se->stream)); /* costs nothing */
   for (int u = 0; u < UNITS; u++) {
     tri_grad_view v = tri_params_grad_view(p, u);
-    tri_range     want =
-        tri_shard_range(plan.optim, tri_shard_pad(unit[u].count, se->rt.world_size, 64), &se->place);
-    float *grad = device_get(se->stream, v.grad, (size_t)v.range.count * sizeof *grad);
+    tri_range     want = share_of(u, plan.optim);
+    float        *grad = device_get(se->stream, v.grad, (size_t)v.range.count * sizeof *grad);
     CHECK(v.range.begin == want.begin && v.range.count == want.count);
     for (int64_t e = 0; e < v.range.count; e++) {
       double sum = 0;

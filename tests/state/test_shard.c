@@ -1,4 +1,4 @@
-/* test_shard.c - legal plans, padding and ranges. Judge: the statements of shard.h, with every case in a
+/* test_shard.c - legal plans and ranges. Judge: the statements of shard.h, with every case in a
  * loop. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
@@ -9,10 +9,6 @@
 
 #include "state/shard.h"
 #include "refusal_case.h"
-
-#include <string.h>
-
-enum { PADDED = 64 * 24 }; /* divisible by every number of ranks below */
 
 static void legal_plans_are_ten(void **state) {
   int legal = 0;
@@ -45,49 +41,6 @@ static void a_refusal_names_both_keys(void **state) {
   tri_error_clear();
 }
 
-static void padding_is_the_smallest_multiple(void **state) {
-  (void)state;
-  for (int world = 1; world <= 9; world++)
-    for (int64_t n = 0; n < 3 * 64 * world; n += 7) {
-      int64_t p = tri_shard_pad(n, world, 64);
-      assert_true(p >= n && p - n < 64 * world && p % (64 * world) == 0);
-    }
-  assert_true(tri_shard_pad(((int64_t)1 << 40) + 1, 3, 64) > (int64_t)1 << 40);
-}
-
-/* The shares of a scope cover the buffer without overlap, over the ranks of a node for node, and over all
- * ranks for world. */
-static void tiles(int local_size, int nodes) {
-  char seen[3][PADDED];
-
-  for (int only_node = 0; only_node < nodes; only_node++) {
-    memset(seen, 0, sizeof seen);
-    for (int node = 0; node < nodes; node++)
-      for (int lr = 0; lr < local_size; lr++) {
-        tri_place at = {lr, local_size, node, nodes};
-        tri_range n = tri_shard_range(TRI_SHARD_NODE, PADDED, &at),
-                  w = tri_shard_range(TRI_SHARD_WORLD, PADDED, &at);
-        tri_range all = tri_shard_range(TRI_SHARD_NONE, PADDED, &at), common = tri_range_meet(n, w);
-        assert_true(all.begin == 0 && all.count == PADDED);
-        assert_true(common.begin == w.begin &&
-                    common.count == w.count); /* a world share is a piece of the node's */
-        for (int64_t i = w.begin; i < w.begin + w.count; i++) seen[TRI_SHARD_WORLD][i]++;
-        for (int64_t i = n.begin; i < n.begin + n.count && node == only_node; i++) seen[TRI_SHARD_NODE][i]++;
-        /* world ranks are numbered local_rank * nodes + node, and so lie their shares */
-        assert_int_equal(w.begin, w.count * (lr * nodes + node));
-      }
-    for (int i = 0; i < PADDED; i++)
-      assert_true(seen[TRI_SHARD_NODE][i] == 1 && seen[TRI_SHARD_WORLD][i] == 1);
-  }
-}
-
-static void shares_tile_the_buffer(void **state) {
-  const int shape[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {3, 2}, {2, 3}, {4, 2}, {8, 3}};
-
-  (void)state;
-  for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) tiles(shape[i][0], shape[i][1]);
-}
-
 static void common_parts(void **state) {
   (void)state;
   for (int64_t a = 0; a < 6; a++)
@@ -106,9 +59,8 @@ static void common_parts(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(legal_plans_are_ten), cmocka_unit_test(a_refusal_names_both_keys),
-      cmocka_unit_test(padding_is_the_smallest_multiple), cmocka_unit_test(shares_tile_the_buffer),
-      cmocka_unit_test(common_parts)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(legal_plans_are_ten),
+                                     cmocka_unit_test(a_refusal_names_both_keys),
+                                     cmocka_unit_test(common_parts)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
