@@ -1,4 +1,4 @@
-/* layout.c - pure arithmetic of where a unit's params lie, and which of their elements each rank has. */
+/* layout.c - pure arithmetic of the places of a unit's params, and of each rank's share. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "layout.h"
 

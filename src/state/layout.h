@@ -1,4 +1,4 @@
-/* layout.h - pure arithmetic of where a unit's params lie, and which of their elements each rank has. */
+/* layout.h - pure arithmetic of the places of a unit's params, and of each rank's share. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_LAYOUT_H
 #define TRI_LAYOUT_H
@@ -61,15 +61,15 @@ typedef struct tri_layout {
   tri_place            place;
 } tri_layout;
 
-/* Pure, all that follow. A store without gradients computes new weights, those of its files, in the share of
+/* Pure, all that follow. A store that is not trained only has new weights from files, in the share of
  * plan.params. */
 tri_layout tri_layout_make(const tri_unit_spec *unit, tri_shard_plan plan, tri_place place, bool train);
 int64_t    tri_layout_padded(const tri_layout *l, int u);
 /* Returns this rank's share of unit u if scope s divides it. No other function knows how shares are cut. A
- * share is one range. Where fields of a unit will be divided apart (issue 40), it becomes several ranges that
- * follow each other in memory, and only callers that walk a share will change. */
+ * share is one range. Divided generation (issue 40) will cut a unit's fields apart. Then a share becomes
+ * several ranges, one behind the other in memory, and its callers walk them. */
 tri_range tri_layout_share(const tri_layout *l, int u, tri_shard_scope s);
-/* Returns where the array of that share has the unit's flat element. The share must contain it. */
+/* Returns the index of the unit's flat element in the array of that share. The share must contain it. */
 int64_t tri_layout_at(const tri_layout *l, int u, tri_shard_scope s, int64_t element);
 /* Returns the elements of unit[u].param[i] within that share, counted from the first of the param. Without
  * any it returns {0, 0}. */

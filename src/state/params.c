@@ -55,7 +55,7 @@ static void expect(const tri_params *p) {
   tri_comm_expect(tri_params_stage(p, 1), TRI_ALL_REDUCE);
 }
 
-/* Chooses where weights lie while they are used, and where the optimizer state lies. */
+/* Chooses the residence, and the memory of the optimizer state. */
 static tri_status choose(tri_params *p) {
   bool all;
 

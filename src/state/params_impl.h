@@ -68,8 +68,8 @@ struct tri_params {
   tri_layout                  layout;
   tri_device                 *device;                /* borrowed */
   tri_comm                   *comm[TRI_SCOPE_COUNT]; /* borrowed */
-  const struct tri_residence *residence;             /* where weights lie while they are used */
-  tri_mem                     optim_memory;          /* where the optimizer state lies, except gradients */
+  const struct tri_residence *residence;             /* the place of weights while they are used */
+  tri_mem                     optim_memory;          /* of the optimizer state, except gradients */
   tri_param_unit             *unit;
   int64_t                     ring_elements; /* of the largest unit of the ring, padded */
   tri_param_slot              ring[TRI_PARAM_RING];

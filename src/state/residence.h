@@ -1,21 +1,21 @@
-/* residence.h - a table of operations for where a store's weights lie. Private to its room. */
+/* residence.h - a table of operations for each place of a store's weights. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_RESIDENCE_H
 #define TRI_RESIDENCE_H
 
 #include "params_impl.h"
 
-/* Where weights lie while they are used. tri_params_open chooses an implementation, and no other code asks
- * which one a store has. Each has a file:
+/* A residence is the place of weights while they are used. tri_params_open chooses one, and no other code
+ * asks for its name. Each has a file:
  *
  *   whole    Every rank has all weights, so nothing moves.
  *   ring     A unit is gathered from the shares of all ranks into a slot.
  *   segment  The ranks of a node have all weights once, in shared memory, so nothing moves.
  *   host     A frozen store's share lies in host memory. It is copied into a slot and gathered there.
  *
- * The slice of a divided model (issue 40) will be the fifth. It needs a plan_slots that adds the slices in
- * TRI_PHASE_ROLLOUT, a hold that makes them, and an acquire that gives views of them while the store is held.
- * Otherwise it gathers as the ring does, a field at a time.
+ * The slice of a divided model (issue 40) will be the fifth. Its plan_slots adds the slices in
+ * TRI_PHASE_ROLLOUT. Its hold makes them. While the store is held, its acquire gives views of them. Otherwise
+ * it gathers as the ring does, a field at a time.
  *
  * Operations are collective over the parameter scope, except as said. A failure ends the run. */
 typedef struct tri_residence {

@@ -1,5 +1,5 @@
-/* test_layout.c - where params lie in a unit, and which elements each rank has. Judge: a table by hand, and
- * every element counted. */
+/* test_layout.c - places of params in a unit, and each rank's share. Judge: a table by hand, and every
+ * element counted. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
