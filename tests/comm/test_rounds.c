@@ -1,0 +1,265 @@
+/* test_rounds.c - a chain of rounds: the order of words, who waits for whom, ranks that fail or die. Run with
+ * 1 to 4 ranks. Judges: exact words, and exit code 76 of a run with a dead rank. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "base/host_memory.h"
+#include "comm/rounds.h"
+#include "comm/session.h"
+#include "generate/deal.h"
+#include "ranks_case.h"
+#include "refusal_case.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WORDS = 3 };
+
+static bool is_last(void) { return world->rank == world->size - 1; }
+
+static tri_rounds *open_rounds(int words) {
+  tri_rounds *r = NULL;
+
+  OK(tri_rounds_open(world, words, &r));
+  return r;
+}
+
+static void tell(tri_rounds *r, int64_t n) {
+  int64_t word[WORDS] = {world->rank, n, 1000 * n + world->rank};
+
+  OK(tri_rounds_tell(r, word, TRI_OK));
+  memset(word, 0xff, sizeof word); /* the words were copied */
+}
+
+static void hear(tri_rounds *r, int64_t n) {
+  const int64_t *all = NULL;
+
+  OK(tri_rounds_hear(r, &all));
+  for (int q = 0; q < world->size; q++)
+    CHECK(all[WORDS * q] == q && all[WORDS * q + 1] == n && all[WORDS * q + 2] == 1000 * n + q,
+          "round %lld, rank %d", (long long)n, q);
+}
+
+/* Work of a fixed amount, so that a rank is slow without a clock. */
+static void work(int64_t n) {
+  volatile uint64_t x = 1;
+
+  for (int64_t i = 0; i < n * 1000; i++) x = x * 6364136223846793005u + 1;
+}
+
+/* Ranks of different speeds, with other collectives between, and some ranks move the words while they
+ * work. */
+static void test_order(void **state) {
+  enum { ROUNDS = 60 };
+  tri_rounds *r = open_rounds(WORDS);
+
+  (void)state;
+  for (int64_t n = 1; n <= ROUNDS; n++) {
+    tell(r, n);
+    work(is_last() ? 200 : 1);
+    if (world->rank % 2) OK(tri_rounds_progress(r));
+    if (n > 1) hear(r, n - 1);
+    if (n % 20 == 0) OK(tri_host_barrier(world));
+  }
+  hear(r, ROUNDS);
+  tri_rounds_close(&r);
+  CHECK(r == NULL);
+}
+
+/* Rank 0 tells two rounds before any other rank tells one. The last rank tells its second round only once the
+ * others have heard the first. Each wait would last for ever. */
+static void test_unheard(void **state) {
+  tri_rounds *r = open_rounds(WORDS);
+
+  (void)state;
+  if (world->rank > 0) OK(tri_host_barrier(world));
+  tell(r, 1), tell(r, 2);
+  if (world->rank == 0) OK(tri_host_barrier(world));
+  hear(r, 1), hear(r, 2);
+
+  tell(r, 3);
+  if (is_last() && world->size > 1) OK(tri_host_barrier(world));
+  tell(r, 4);
+  hear(r, 3);
+  if (!is_last()) OK(tri_host_barrier(world));
+  hear(r, 4);
+  tri_rounds_close(&r);
+}
+
+/* Prompts by need: every rank hears the same wants and deals alike. The last rank needs five rounds a prompt,
+ * the others one. All prompts are answered once, and the slow rank answers the fewest. */
+static void test_needs(void **state) {
+  enum { PROMPTS = 97, SLOW = 5 };
+  tri_rounds    *r = open_rounds(1);
+  int64_t        left = PROMPTS, want[4] = {0}, give[4], mine = 0, queued = 0, busy = 0;
+  const int64_t *all;
+  double         sum[4] = {0};
+
+  (void)state;
+  CHECK(world->size <= 4);
+  for (int64_t n = 1; left > 0; n++) {
+    if (!busy && queued) queued--, mine++, busy = is_last() ? SLOW : 1;
+    if (busy) work(is_last() ? 200 : 1), busy--;
+    OK(tri_rounds_tell(r, (const int64_t[]){queued ? 0 : 1}, TRI_OK));
+    OK(tri_rounds_hear(r, &all));
+    memcpy(want, all, (size_t)world->size * sizeof *want);
+    tri_deal(want, world->size, n, left, give);
+    for (int q = 0; q < world->size; q++) left -= give[q];
+    queued += give[world->rank];
+  }
+  sum[world->rank] = (double)(mine + queued);
+  OK(tri_host_sum(world, sum, 4));
+  CHECK(left == 0 && sum[0] + sum[1] + sum[2] + sum[3] == PROMPTS);
+  for (int q = 0; q + 1 < world->size; q++) CHECK(3 * sum[world->size - 1] < sum[q]);
+  tri_rounds_close(&r);
+}
+
+/* The last rank fails during round 5 and tells it in round 6. It goes on without work. All ranks return its
+ * error from the same round, although one more round was told already. */
+static void test_failure(void **state) {
+  const int64_t  before = tri_host_bytes();
+  tri_rounds    *r = open_rounds(WORDS);
+  tri_status     st = TRI_OK, heard = TRI_OK;
+  const int64_t *all;
+  int64_t        n = 0;
+
+  (void)state;
+  while (heard == TRI_OK && n < 20) {
+    int64_t word[WORDS] = {0};
+    n++;
+    OK(tri_rounds_tell(r, st == TRI_OK ? word : NULL, st));
+    if (n == 5 && is_last()) st = tri_fail(__FILE__, __LINE__, __func__, TRI_ENUMERIC, "nan %d", 17);
+    if (n > 1) heard = tri_rounds_hear(r, &all);
+  }
+  CHECK(heard == TRI_ENUMERIC && n == 7 && refusal_is("test_failure() nan 17"));
+  tri_error_clear();
+  tri_rounds_close(&r);
+  CHECK(tri_host_bytes() == before); /* no round is left pending */
+}
+
+/* Ranks that fail in one round, and in the round after it, agree on the lowest one's error. */
+static void test_failures(void **state) {
+  tri_rounds    *r = open_rounds(WORDS);
+  tri_status     st = TRI_OK;
+  const int64_t *all;
+
+  (void)state;
+  if (!is_last() || world->size == 1)
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT, "failed %d", world->rank);
+  OK(tri_rounds_tell(r, (const int64_t[WORDS]){0}, st));
+  if (st == TRI_OK) st = tri_fail(__FILE__, __LINE__, __func__, TRI_ENUMERIC, "failed %d", world->rank);
+  OK(tri_rounds_tell(r, NULL, st));
+  CHECK(tri_rounds_hear(r, &all) == TRI_EINPUT && refusal_is("test_failures() failed 0"));
+  tri_error_clear();
+  tri_rounds_close(&r);
+}
+
+/* A rank that ends may leave a round that the others join later. MPI writes into it then. */
+static void test_close_unheard(void **state) {
+  tri_rounds *r = open_rounds(WORDS);
+
+  (void)state;
+  CHECK(world->rank == 0 || tri_host_barrier(world) == TRI_OK);
+  tell(r, 1);
+  tri_rounds_close(&r);
+  CHECK(r == NULL);
+  CHECK(world->rank > 0 || tri_host_barrier(world) == TRI_OK);
+  OK(tri_host_barrier(world));
+}
+
+/* ---- a rank that dies ---- */
+
+enum { DEAD_RANKS = 3, VICTIM = 1 };
+
+/* Runs in each rank of the launch below. The victim dies between two rounds. It has sent a heartbeat by then,
+ * since one is due every 0.25 s. */
+static int run_until_dead(void) {
+  tri_session    se;
+  tri_rounds    *r = NULL;
+  tri_status     st;
+  const int64_t *all;
+
+  double began_s = tri_now_s();
+
+  st = tri_session_open(&(tri_session_opt){.device = "cpu", .threads = 1, .timeout_s = 10}, &se);
+  if (st != TRI_OK || tri_rounds_open(se.comm[TRI_WORLD], 1, &r) != TRI_OK) return 3;
+  began_s = tri_now_s();
+  for (int64_t n = 1; st == TRI_OK; n++) {
+    if (se.rt.world_rank == VICTIM && tri_now_s() - began_s > 1) raise(SIGKILL);
+    st = tri_rounds_tell(r, &n, TRI_OK);
+    if (st == TRI_OK && n > 1) st = tri_rounds_hear(r, &all);
+  }
+  return 4;
+}
+
+static void forget_launcher(void) {
+  static const char *const launcher[] = {"OMPI_", "PMIX_", "PMI_", "ORTE_", "OPAL_", "SLURM_", "HYDRA_"};
+  extern char            **environ;
+  char                   **to = environ;
+
+  for (char **e = environ; *e; e++) {
+    bool keep = true;
+    for (size_t i = 0; i < sizeof launcher / sizeof *launcher; i++)
+      keep = keep && strncmp(*e, launcher[i], strlen(launcher[i])) != 0;
+    if (keep) *to++ = *e;
+  }
+  *to = NULL;
+}
+
+/* The victim's launcher must not notice its death, because it would end the other ranks first. So it has
+ * started a shell, which stays. */
+static void start_ranks(const char *self) {
+  char ranks[16], victim[16];
+
+  forget_launcher();
+  setenv("OMPI_MCA_odls_base_sigkill_timeout", "0", 1);
+  snprintf(ranks, sizeof ranks, "%d", DEAD_RANKS);
+  snprintf(victim, sizeof victim, "%d", VICTIM);
+  dup2(STDOUT_FILENO, STDERR_FILENO);
+  execl(TRI_MPIEXEC, TRI_MPIEXEC, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", ranks,
+        "sh", "-c",
+        "[ \"$OMPI_COMM_WORLD_RANK\" = \"$1\" ] || exec \"$0\" dead; \"$0\" dead; exec tail -f /dev/null",
+        self, victim, (char *)NULL);
+  _exit(127);
+}
+
+/* The others wait for the dead rank in a round. The monitor over the ranks names it and ends them with 76. */
+static void fail_unless_76(void) {
+  char    self[4096], said[16384];
+  size_t  n = 0;
+  ssize_t got;
+  int     end[2], status = 0;
+  pid_t   pid;
+
+  got = readlink("/proc/self/exe", self, sizeof self - 1);
+  if (got < 0 || pipe(end)) exit(1);
+  self[got] = 0;
+  if ((pid = fork()) == 0) {
+    if (dup2(end[1], STDOUT_FILENO) < 0) _exit(1);
+    close(end[0]);
+    close(end[1]);
+    start_ranks(self);
+  }
+  close(end[1]);
+  while (n + 1 < sizeof said && (got = read(end[0], said + n, sizeof said - 1 - n)) > 0) n += (size_t)got;
+  said[n] = 0;
+  close(end[0]);
+  if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 76 ||
+      !strstr(said, "trireme: rank 1 on ") || !strstr(said, "Missing: 1\n")) {
+    fprintf(stderr, "a dead rank: wait status %d, and these words:\n%s", status, said);
+    exit(1);
+  }
+}
+
+int main(int argc, char **argv) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_order),   cmocka_unit_test(test_unheard),  cmocka_unit_test(test_needs),
+      cmocka_unit_test(test_failure), cmocka_unit_test(test_failures), cmocka_unit_test(test_close_unheard),
+  };
+  int ranks, machine_ranks;
+
+  if (argc > 1 && !strcmp(argv[1], "dead")) return run_until_dead();
+  tri_runtime_env_ranks(&ranks, &machine_ranks);
+  if (ranks == 1) fail_unless_76(); /* before MPI is up */
+  return cmocka_run_group_tests(tests, ranks_open, ranks_close);
+}
