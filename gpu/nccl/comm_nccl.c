@@ -143,19 +143,20 @@ static bool is_used(tri_comm *const comm[TRI_SCOPE_COUNT], tri_scope scope, int 
 /* Collective over world. Makes a communicator for each lane and scope in use. All others are split from the
  * world's communicator. It serves the first lane that wants a communicator of the world. */
 static tri_status make_scopes(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], hub *h) {
-  const int color[] = {0, rt->node, rt->local_rank}, key[] = {h->rank, rt->local_rank, rt->node};
+  const tri_place at_all = tri_runtime_place(rt);
 
   h->spare = true;
   for (int lane = 0; lane < LANES; lane++)
     for (int s = 0; s < TRI_SCOPE_COUNT; s++) {
-      int *at = &h->use[s][lane];
+      tri_scope_place place = tri_scope_find((tri_scope)s, &at_all);
+      int            *at = &h->use[s][lane];
       *at = comm[s]->size == h->size ? h->use[TRI_WORLD][lane] : -1; /* the scope is the world */
       if (s == TRI_WORLD) *at = -1;
       if (!is_used(comm, (tri_scope)s, lane)) continue;
       if (s == TRI_WORLD && h->spare)
         *at = 0, h->spare = false;
       else
-        TRI_TRY(split(h, color[s], key[s], at));
+        TRI_TRY(split(h, place.which, place.rank, at));
     }
   return TRI_OK;
 }

@@ -207,6 +207,19 @@ static tri_status check_own_gpu(tri_comm *world, const tri_device *d) {
 
 /* ---- scopes ---- */
 
+tri_scope_place tri_scope_find(tri_scope s, const tri_place *at) {
+  int rank = at->local_rank * at->nodes + at->node;
+
+  switch (s) {
+  case TRI_NODE:
+    return (tri_scope_place){at->node, at->nodes, at->local_rank, at->local_size, 1, "node"};
+  case TRI_CROSS:
+    return (tri_scope_place){at->local_rank, at->local_size, at->node, at->nodes, at->nodes, "local rank"};
+  default:
+    return (tri_scope_place){0, 1, rank, at->local_size * at->nodes, at->nodes, ""};
+  }
+}
+
 static tri_status open_host(tri_device *d, tri_comm_way by, tri_comm **out) {
   tri_host_comm *h;
 
@@ -223,17 +236,17 @@ static tri_status open_host(tri_device *d, tri_comm_way by, tri_comm **out) {
 
 /* Collective over world. Gives c its scope and the ranks of this scope. */
 static tri_status open_scope(const tri_runtime *rt, tri_scope scope, tri_comm *c) {
-  int color = scope == TRI_NODE ? rt->node : scope == TRI_CROSS ? rt->local_rank : 0;
+  tri_place       at = tri_runtime_place(rt);
+  tri_scope_place place = tri_scope_find(scope, &at);
 
   c->scope = scope;
   TRI_TRY(tri_host_alloc(1, sizeof(MPI_Comm), &c->mpi));
   *(MPI_Comm *)c->mpi = MPI_COMM_NULL;
-  /* The key is the world rank, local_rank * nodes + node (comm.h). Within a node it grows with the local
-   * rank, and across nodes with the node. */
-  TRI_MPI(MPI_Comm_split(*(MPI_Comm *)rt->mpi_world, color, rt->world_rank, (MPI_Comm *)c->mpi));
+  TRI_MPI(MPI_Comm_split(*(MPI_Comm *)rt->mpi_world, place.which, place.rank, (MPI_Comm *)c->mpi));
   MPI_Comm_set_errhandler(mpi_of(c), MPI_ERRORS_RETURN);
   MPI_Comm_rank(mpi_of(c), &c->rank);
   MPI_Comm_size(mpi_of(c), &c->size);
+  TRI_ASSERT(c->rank == place.rank && c->size == place.size);
   return TRI_OK;
 }
 
@@ -301,6 +314,7 @@ tri_status tri_comm_pretend(tri_scope scope, int size, const tri_device *d, tri_
 }
 
 size_t tri_comm_host_bytes(tri_comm *const comm[TRI_SCOPE_COUNT], int machine_ranks) {
+  const tri_place two_nodes = {0, 1, 0, 2};
   const tri_comm *world = comm[TRI_WORLD];
   char            wish[WISH_BYTES];
   size_t          bytes = 0;
@@ -308,7 +322,7 @@ size_t tri_comm_host_bytes(tri_comm *const comm[TRI_SCOPE_COUNT], int machine_ra
   get_wish(wish);
   if (world->way == TRI_BY_NCCL) return 0;
   for (int s = 0; s < TRI_SCOPE_COUNT; s++) {
-    bool inside = s == TRI_NODE || world->size == machine_ranks,
+    bool inside = tri_scope_find((tri_scope)s, &two_nodes).nodes == 1 || world->size == machine_ranks,
          reduces = tri_comm_kinds(comm, (tri_scope)s) & (1u << TRI_REDUCE_SCATTER | 1u << TRI_ALL_REDUCE);
     if (inside && (!wish[0] || !strcmp(wish, way_name[TRI_BY_SHM]))) continue;
     if (reduces && comm[s]->size > 1) bytes += tri_mpi_way_bytes(comm[s]->size);

@@ -5,6 +5,7 @@
 
 #include "base/tensor.h"
 #include "device/device.h"
+#include "place.h"
 
 struct tri_runtime;
 
@@ -15,8 +16,21 @@ struct tri_runtime;
  *
  * Headers also speak of the parameter scope and the gradient scope. These are the ranks among which
  * shard.params and shard.grads divide a model: TRI_NODE for `node`, TRI_WORLD for `world`, and this rank
- * alone for `none`. A call that is collective over a scope of one rank does not wait for others. */
+ * alone for `none`. A call that is collective over a scope of one rank does not wait for others.
+ *
+ * A new scope is a number here, a name in peers/rank_status.c, and a case of tri_scope_find. */
 typedef enum { TRI_WORLD, TRI_NODE, TRI_CROSS, TRI_SCOPE_COUNT } tri_scope;
+
+/* The place of a rank in a scope. */
+typedef struct tri_scope_place {
+  int         which, n;   /* number of its communicator in this scope, and of all of them */
+  int         rank, size; /* its rank in the communicator, and the ranks there */
+  int         nodes;      /* nodes that these ranks are on */
+  const char *of;         /* the word for `which`: "node", "local rank". "": there is only one */
+} tri_scope_place;
+/* Pure, both. `at` is the place of the rank among all. */
+tri_scope_place tri_scope_find(tri_scope s, const tri_place *at);
+const char     *tri_scope_text(tri_scope s);
 typedef enum { TRI_SUM, TRI_MAX } tri_redop;
 /* How a communicator carries out collectives on device memory. The way is chosen when it is opened:
  *   SHM     through host memory shared by the ranks of one machine, and through MPI between machines

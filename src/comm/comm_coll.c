@@ -126,8 +126,8 @@ tri_status tri_comm_wait(tri_comm *c, tri_req *req, tri_stream *s) {
 }
 
 const char *tri_scope_text(tri_scope s) {
-  static const char *const text[] = {"world", "node", "cross"};
-  return (unsigned)s < TRI_SCOPE_COUNT ? text[s] : "?";
+  const char *text = tri_rank_status_scope((int)s);
+  return text ? text : "?";
 }
 
 const char *tri_coll_text(tri_coll_kind k) {

@@ -16,7 +16,6 @@ typedef struct tri_comm_maker {
 /* Implemented in comm_coll.c. Bit set of the collectives expected on scope s, as bits of tri_coll_kind. A
  * scope that contains all ranks counts as the world. Its bits are merged there and its own set is empty. */
 unsigned    tri_comm_kinds(tri_comm *const comm[TRI_SCOPE_COUNT], tri_scope s);
-const char *tri_scope_text(tri_scope s);
 const char *tri_coll_text(tri_coll_kind k);
 /* Makes the trace note of collective k, which begins now: its bytes, and the label given by its caller or
  * else its kind. Returns an empty note if t is NULL. */

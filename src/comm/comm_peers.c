@@ -16,9 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
-_Static_assert((int)TRI_RANK_STATUS_SCOPES == (int)TRI_SCOPE_COUNT &&
-                   (int)TRI_RANK_STATUS_WORLD == (int)TRI_WORLD && TRI_NODE == 1 && TRI_CROSS == 2,
-               "peers/ knows the scopes by number");
+_Static_assert((int)TRI_RANK_STATUS_WORLD == (int)TRI_WORLD &&
+                   (int)TRI_SCOPE_COUNT < (int)TRI_RANK_STATUS_MOST &&
+                   (int)TRI_SCOPE_COUNT <= (int)TRI_RANK_STATUS_ROUNDS,
+               "peers/ has a place for each scope, and for rounds");
 
 enum { ALONE_S = 5 }; /* chosen: MPI_Abort takes 0.1 s, or hangs after a link failure */
 
@@ -65,10 +66,11 @@ static void put_text(char *to, size_t n, const char *text) {
 }
 
 static void make_info(const tri_runtime *rt, const tri_device *d, tri_rank_info *mine) {
-  char device[128];
+  tri_place at = tri_runtime_place(rt);
+  char      device[128];
 
-  *mine = (tri_rank_info){
-      .rank = rt->world_rank, .node = rt->node, .local_rank = rt->local_rank, .task = task_number(rt)};
+  *mine = (tri_rank_info){.rank = rt->world_rank, .task = task_number(rt)};
+  for (int s = 0; s < TRI_SCOPE_COUNT; s++) mine->which[s] = tri_scope_find((tri_scope)s, &at).which;
   put_text(mine->host, sizeof mine->host, rt->host);
   snprintf(device, sizeof device, "%s %d%s%s", d->ops->name, d->index, d->model[0] ? " " : "", d->model);
   put_text(mine->device, sizeof mine->device, tri_device_is_gpu(d) ? device : d->ops->name);

@@ -17,7 +17,7 @@ static const double failed_wait_s = 10;
 /* A told round. Each rank sends one number more than its words: its status. */
 typedef struct slot {
   MPI_Request request; /* MPI_REQUEST_NULL once all have come */
-  uint64_t    number;  /* number of this round among the collectives of the scope */
+  uint64_t    number;  /* number of this round among the rounds over this scope */
   int64_t    *mine;    /* [1 + words] */
   int64_t    *all;     /* [size, 1 + words] */
 } slot;
@@ -34,6 +34,7 @@ struct tri_rounds {
   tri_rounds *next;        /* next in the list `kept`, else NULL */
 };
 
+static int   chain_of(const tri_rounds *r) { return (int)r->c->scope + TRI_RANK_STATUS_ROUNDS; }
 static slot *slot_of(tri_rounds *r, uint64_t n) { return &r->at[n % UNHEARD]; }
 
 static tri_status alloc(tri_rounds *r) {
@@ -104,7 +105,7 @@ tri_status tri_rounds_tell(tri_rounds *r, const int64_t *mine, tri_status st) {
   memset(x->mine, 0, (size_t)n * sizeof *x->mine);
   x->mine[0] = r->failed;
   if (r->failed == TRI_OK) memcpy(x->mine + 1, mine, (size_t)r->words * sizeof *mine);
-  x->number = tri_rank_status_come((int)r->c->scope, "words of a round");
+  x->number = tri_rank_status_come(chain_of(r), "words of a round");
   TRI_MPI(MPI_Iallgather(x->mine, n, MPI_INT64_T, x->all, n, MPI_INT64_T, r->comm, &x->request));
   r->told++;
   return TRI_OK;
@@ -143,7 +144,7 @@ static tri_status wait_for(tri_rounds *r, bool *alone) {
 
   *alone = false;
   if (st != TRI_OK || done) return st;
-  tri_rank_status_wait((int)r->c->scope, x->number);
+  tri_rank_status_wait(chain_of(r), x->number);
   while (st == TRI_OK && !done && !*alone) {
     tri_pause_idle(&pause);
     st = test(x, &done);

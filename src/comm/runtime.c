@@ -502,6 +502,10 @@ static void free_comm(void **comm) {
   tri_host_free(comm);
 }
 
+tri_place tri_runtime_place(const tri_runtime *rt) {
+  return (tri_place){rt->local_rank, rt->local_size, rt->node, rt->nodes};
+}
+
 void tri_runtime_close(tri_runtime *rt) {
   if (!rt->host[0]) return; /* not opened, or closed already */
   free_comm(&rt->mpi_world);

@@ -29,6 +29,8 @@ typedef struct tri_runtime {
  * with tri_runtime_abort then. */
 TRI_CHECKED tri_status tri_runtime_open(int ranks_per_node, tri_runtime *out);
 void                   tri_runtime_close(tri_runtime *rt);
+/* Pure. */
+tri_place tri_runtime_place(const tri_runtime *rt);
 /* Not collective. The rank given by a live launcher's environment. 0: there is no launcher. Variables left in
  * a shell do not count. Used for messages before MPI is up, and by commands for one rank. */
 int tri_runtime_env_rank(void);

@@ -115,7 +115,7 @@ tri_status tri_session_open(const tri_session_opt *opt, tri_session *out) {
   *s = (tri_session){0};
   tri_comm_peers_open(opt->timeout_s);
   TRI_TRY(tri_runtime_open(opt->ranks_per_node, &s->rt));
-  s->place = (tri_place){s->rt.local_rank, s->rt.local_size, s->rt.node, s->rt.nodes};
+  s->place = tri_runtime_place(&s->rt);
   choose_threads(opt, s);
   TRI_TRY(check_threads(s, opt->threads_name ? opt->threads_name : "run.threads"));
   TRI_TRY(find_device(&s->rt, opt->device, &name));
@@ -138,7 +138,7 @@ tri_status tri_session_pretend_gpu(const tri_session_opt *opt, int ranks, int ma
 
   *s = (tri_session){.pretended = true};
   TRI_TRY(tri_runtime_pretend(ranks, machine_ranks, opt->ranks_per_node, &s->rt));
-  s->place = (tri_place){s->rt.local_rank, s->rt.local_size, s->rt.node, s->rt.nodes};
+  s->place = tri_runtime_place(&s->rt);
   choose_threads(opt, s);
   if (gpu_bytes)
     TRI_TRY(tri_gpu_on_paper(opt->device, gpu_bytes, &s->device));
@@ -147,9 +147,9 @@ tri_status tri_session_pretend_gpu(const tri_session_opt *opt, int ranks, int ma
                             &s->device)); /* each thread adds to the memory of matrix products */
   s->device->alone = s->rt.machine_ranks == 1;
   TRI_TRY(s->device->ops->stream_open(s->device, "compute", &s->stream));
-  const int size[] = {[TRI_WORLD] = ranks, [TRI_NODE] = s->rt.local_size, [TRI_CROSS] = s->rt.nodes};
   for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++)
-    TRI_TRY(tri_comm_pretend((tri_scope)scope, size[scope], s->device, &s->comm[scope]));
+    TRI_TRY(tri_comm_pretend((tri_scope)scope, tri_scope_find((tri_scope)scope, &s->place).size, s->device,
+                             &s->comm[scope]));
   return tri_ledger_open(&s->ledger);
 }
 

@@ -8,7 +8,8 @@
 #include <math.h>
 #include <stdio.h>
 
-static const tri_scope shown[] = {TRI_NODE, TRI_CROSS, TRI_WORLD}; /* from near to far */
+/* The order of the rows: the world is the last. */
+static tri_scope shown(int i) { return (tri_scope)((i + 1) % TRI_SCOPE_COUNT); }
 
 /* ---- a step ---- */
 
@@ -18,7 +19,7 @@ void tri_links_begin(tri_comm *const comm[TRI_SCOPE_COUNT]) {
 
 void tri_links_report(tri_comm *const comm[TRI_SCOPE_COUNT], tri_metrics *m) {
   for (int i = 0; i < TRI_SCOPE_COUNT; i++) {
-    const tri_comm    *c = comm[shown[i]];
+    const tri_comm    *c = comm[shown(i)];
     const tri_traffic *t = &c->traffic;
     char               name[TRI_METRIC_NAME_BYTES];
     if (c->size == 1 || t->bytes <= 0) continue;
@@ -68,14 +69,14 @@ done:
 static double rate_of(const tri_flow *f) { return f->s > 0 ? f->bytes / f->s : NAN; }
 
 /* World ranks are local rank * nodes + node (comm.h). */
-static int which_of(tri_scope scope, int rank, int nodes) {
-  return scope == TRI_NODE ? rank % nodes : scope == TRI_CROSS ? rank / nodes : 0;
+static tri_scope_place place_of(tri_scope scope, int rank, int ranks, int nodes) {
+  return tri_scope_find(scope, &(tri_place){rank / nodes, ranks / nodes, rank % nodes, nodes});
 }
 
 /* Returns the slowest communicator of the scope, and its number in *which. Each communicator counts by the
  * rank that waited least. */
 static tri_flow find_slowest(const tri_link_seen *all, int ranks, int nodes, tri_scope scope, int *which) {
-  int      n = scope == TRI_NODE ? nodes : scope == TRI_CROSS ? ranks / nodes : 1;
+  int      n = place_of(scope, 0, ranks, nodes).n;
   tri_flow slowest = {0, 0, 0};
 
   *which = 0;
@@ -83,7 +84,8 @@ static tri_flow find_slowest(const tri_link_seen *all, int ranks, int nodes, tri
     tri_flow fastest = {0, 0, 0};
     for (int r = 0; r < ranks; r++) {
       const tri_flow *f = &all[r * TRI_SCOPE_COUNT + scope].best;
-      if (which_of(scope, r, nodes) == k && f->s > 0 && !(rate_of(f) <= rate_of(&fastest))) fastest = *f;
+      if (place_of(scope, r, ranks, nodes).which == k && f->s > 0 && !(rate_of(f) <= rate_of(&fastest)))
+        fastest = *f;
     }
     if (fastest.s <= 0 || rate_of(&fastest) >= rate_of(&slowest)) continue;
     slowest = fastest;
@@ -92,8 +94,9 @@ static tri_flow find_slowest(const tri_link_seen *all, int ranks, int nodes, tri
   return slowest;
 }
 
-static void plan_row(tri_link_row *row, const tri_flow *f, int nodes, const tri_machine *m) {
-  int      size = row->ranks, across = row->scope == TRI_NODE ? 1 : row->scope == TRI_CROSS ? size : nodes;
+/* across: nodes that the ranks of a communicator are on. */
+static void plan_row(tri_link_row *row, const tri_flow *f, int across, const tri_machine *m) {
+  int      size = row->ranks;
   tri_flow one = f->s > 0 ? *f : (tri_flow){1e15, 1, 1}; /* enough bytes to make latency irrelevant */
   double   all = one.bytes / one.rings * size / (size - 1);
   double   s = one.rings * tri_machine_ring(m, size, across, all);
@@ -105,16 +108,16 @@ static void plan_row(tri_link_row *row, const tri_flow *f, int nodes, const tri_
 
 int tri_links_rows(const tri_link_seen *all, int ranks, int nodes, const tri_machine *m,
                    tri_link_row row[TRI_SCOPE_COUNT]) {
-  const int size[] = {[TRI_WORLD] = ranks, [TRI_NODE] = ranks / nodes, [TRI_CROSS] = nodes};
-  int       n = 0;
+  int n = 0;
 
   for (int i = 0; i < TRI_SCOPE_COUNT; i++) {
-    tri_scope scope = shown[i];
-    tri_flow  slowest;
-    if (size[scope] == 1 || all[scope].bytes <= 0) continue;
-    row[n] = (tri_link_row){.scope = scope, .ranks = size[scope], .bytes = all[scope].bytes};
+    tri_scope       scope = shown(i);
+    tri_scope_place place = place_of(scope, 0, ranks, nodes);
+    tri_flow        slowest;
+    if (place.size == 1 || all[scope].bytes <= 0) continue;
+    row[n] = (tri_link_row){.scope = scope, .ranks = place.size, .bytes = all[scope].bytes};
     slowest = find_slowest(all, ranks, nodes, scope, &row[n].which);
-    plan_row(&row[n], &slowest, nodes, m);
+    plan_row(&row[n], &slowest, place.nodes, m);
     n++;
   }
   return n;
@@ -165,11 +168,12 @@ const tri_link_row *tri_links_slow(const tri_link_row *row, int n) {
 }
 
 tri_status tri_links_warning(const tri_link_row *slow, bool measured, tri_text *out) {
-  char rate[24], planned[24];
+  char        rate[24], planned[24];
+  const char *of;
 
   TRI_TRY(tri_text_printf(out, "the %s communicator", tri_scope_text(slow->scope)));
-  if (slow->scope != TRI_WORLD)
-    TRI_TRY(tri_text_printf(out, " of %s %d", slow->scope == TRI_NODE ? "node" : "local rank", slow->which));
+  of = tri_scope_find(slow->scope, &(tri_place){0, 1, 0, 1}).of;
+  if (of[0]) TRI_TRY(tri_text_printf(out, " of %s %d", of, slow->which));
   return tri_text_printf(
       out,
       " carried at most %s GB/s, but %s were planned (by %s). Run `srun trireme doctor` to measure each "

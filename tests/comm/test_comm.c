@@ -321,6 +321,37 @@ static void for_all(size_t bytes, void (*body)(setup *u)) {
   ask_for(NULL);
 }
 
+/* For up to 3 nodes of 3 ranks: the communicators of a scope have every rank once. */
+static void check_places(tri_scope s, int ranks, int nodes) {
+  int             met[9][9] = {{0}};
+  tri_scope_place first = tri_scope_find(s, &(tri_place){0, ranks, 0, nodes});
+
+  CHECK(first.n * first.size == ranks * nodes && first.which == 0 && first.rank == 0);
+  for (int l = 0; l < ranks; l++)
+    for (int k = 0; k < nodes; k++) {
+      tri_scope_place x = tri_scope_find(s, &(tri_place){l, ranks, k, nodes});
+      CHECK(x.n == first.n && x.size == first.size && x.nodes == first.nodes && x.which < x.n &&
+            x.rank < x.size);
+      CHECK(!met[x.which][x.rank]++);
+    }
+}
+
+static void test_places(void **state) {
+  tri_scope_place x = tri_scope_find(TRI_WORLD, &(tri_place){2, 3, 1, 2});
+
+  (void)state;
+  for (int s = 0; s < TRI_SCOPE_COUNT; s++) {
+    CHECK(strcmp(tri_scope_text((tri_scope)s), "?") != 0);
+    for (int i = 0; i < 9; i++) check_places((tri_scope)s, 1 + i / 3, 1 + i % 3);
+  }
+  CHECK(x.rank == 5 && x.size == 6 && x.nodes == 2 && !x.of[0] &&
+        !strcmp(tri_scope_text(TRI_WORLD), "world"));
+  x = tri_scope_find(TRI_NODE, &(tri_place){2, 3, 1, 2});
+  CHECK(x.which == 1 && x.n == 2 && x.rank == 2 && x.nodes == 1 && !strcmp(x.of, "node"));
+  x = tri_scope_find(TRI_CROSS, &(tri_place){2, 3, 1, 2});
+  CHECK(x.which == 2 && x.n == 3 && x.rank == 1 && x.nodes == 2 && !strcmp(x.of, "local rank"));
+}
+
 static void body_scopes(setup *u) {
   const tri_runtime *r = &u->rt;
 
@@ -602,10 +633,11 @@ static void test_few_files(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_scopes),     cmocka_unit_test(test_collectives), cmocka_unit_test(test_big),
-      cmocka_unit_test(test_two_stages), cmocka_unit_test(test_pending),     cmocka_unit_test(test_control),
-      cmocka_unit_test(test_agree),      cmocka_unit_test(test_disagree),    cmocka_unit_test(test_choice),
-      cmocka_unit_test(test_segment),    cmocka_unit_test(test_few_files),   cmocka_unit_test(test_sleep),
+      cmocka_unit_test(test_places),  cmocka_unit_test(test_scopes),     cmocka_unit_test(test_collectives),
+      cmocka_unit_test(test_big),     cmocka_unit_test(test_two_stages), cmocka_unit_test(test_pending),
+      cmocka_unit_test(test_control), cmocka_unit_test(test_agree),      cmocka_unit_test(test_disagree),
+      cmocka_unit_test(test_choice),  cmocka_unit_test(test_segment),    cmocka_unit_test(test_few_files),
+      cmocka_unit_test(test_sleep),
   };
   int failed;
 

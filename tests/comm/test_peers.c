@@ -37,8 +37,7 @@ static int set_up(void **state) {
   for (int r = 0; r < N; r++) {
     infos[r] = (tri_rank_info){.rank = r,
                                .task = TRI_RANK_INFO_NOTHING,
-                               .node = r / 2,
-                               .local_rank = r % 2,
+                               .which = {0, r / 2, r % 2},
                                .group = r / 2 * 2,
                                .pid = 1000 + r};
     snprintf(infos[r].host, sizeof infos[r].host, "n%d", r / 2);
@@ -51,10 +50,15 @@ static int set_up(void **state) {
   return 0;
 }
 
+static void come(int r, int scope, uint64_t number) {
+  assert_true(tri_come_put(&seen[r].heartbeat.come, scope, number));
+}
+
 /* The rank has come to collective `number` and waits there. */
 static void wait_in(int r, int scope, uint64_t number, double waited_s) {
   seen[r].heartbeat.scope = scope;
-  seen[r].heartbeat.number = seen[r].heartbeat.come[scope] = number;
+  seen[r].heartbeat.number = number;
+  come(r, scope, number);
   seen[r].heartbeat.waited_s = waited_s;
   snprintf(seen[r].heartbeat.label, sizeof seen[r].heartbeat.label, "all_gather policy layer 3 weights");
 }
@@ -102,13 +106,13 @@ static void test_unheard(void **state) {
 static void test_meet(void **state) {
   (void)state;
   seen[0].news_s = seen[1].news_s = seen[2].news_s = 200;
-  seen[3].heartbeat.come[TRI_RANK_STATUS_WORLD] = 41;
+  come(3, TRI_RANK_STATUS_WORLD, 41);
   seen[0].heartbeat.met = 41;
   tri_peers_meet(seen, N, 200);
   assert_true(seen[3].news_s == 100); /* its own heartbeat said so */
   seen[0].heartbeat.met = 42;
   tri_peers_meet(seen, N, 200);
-  assert_true(seen[3].news_s == 200 && seen[3].heartbeat.come[TRI_RANK_STATUS_WORLD] == 42);
+  assert_true(seen[3].news_s == 200 && tri_come_get(&seen[3].heartbeat.come, TRI_RANK_STATUS_WORLD) == 42);
   tri_peers_meet(seen, N, 210);
   assert_true(seen[3].news_s == 200); /* the same collective is no news again */
   wait_in(0, TRI_RANK_STATUS_WORLD, 43, 20);
@@ -140,12 +144,12 @@ static void test_late(void **state) {
   expect(detect_at(1000), TRI_VERDICT_LATE, 2, 0);
   for (int r = 1; r < N; r++) wait_in(r, TRI_RANK_STATUS_WORLD, 9, 1);
   expect(detect_at(1000), TRI_VERDICT_LATE, TRI_RANK_INFO_NOTHING, 0); /* all have come */
-  seen[3].heartbeat.come[TRI_RANK_STATUS_WORLD] = 8;
+  come(3, TRI_RANK_STATUS_WORLD, 8);
   expect(detect_at(1000), TRI_VERDICT_LATE, 3, 0);
   wait_in(3, 1, 4, 1); /* it waits for rank 2, which waits for it, and the circle ends */
   wait_in(2, TRI_RANK_STATUS_WORLD, 9, 1);
-  seen[2].heartbeat.come[1] = 3;
-  seen[3].heartbeat.come[TRI_RANK_STATUS_WORLD] = 8;
+  come(2, 1, 3);
+  come(3, TRI_RANK_STATUS_WORLD, 8);
   assert_int_equal(detect_at(1000).kind, TRI_VERDICT_LATE);
   seen[2].heartbeat.scope = TRI_RANK_STATUS_NOWHERE;
   expect(detect_at(1000), TRI_VERDICT_LATE, 2, 3);
@@ -161,6 +165,36 @@ static void test_scopes(void **state) {
   assert_true(tri_peers_share(infos, TRI_RANK_STATUS_WORLD, 0, 3));
   assert_true(tri_peers_share(infos, 1, 2, 3) && !tri_peers_share(infos, 1, 1, 2));
   assert_true(tri_peers_share(infos, 2, 0, 2) && !tri_peers_share(infos, 2, 0, 3));
+}
+
+/* Rounds are counted apart from the other collectives of their scope. The pairs of ranks have any order. */
+static void test_rounds(void **state) {
+  const int rounds = TRI_RANK_STATUS_WORLD + TRI_RANK_STATUS_ROUNDS;
+
+  (void)state;
+  assert_true(tri_peers_share(infos, rounds, 0, 3));
+  assert_true(tri_peers_share(infos, rounds + 1, 2, 3) && !tri_peers_share(infos, rounds + 1, 1, 2));
+  for (int r = 0; r < N; r++) {
+    seen[r].news_s = 1000;
+    come(r, r % 2 ? rounds : TRI_RANK_STATUS_WORLD, r % 2 ? 5 : 90);
+    come(r, r % 2 ? TRI_RANK_STATUS_WORLD : rounds, r % 2 ? 90 : 5);
+  }
+  come(2, rounds, 4);
+  wait_in(0, rounds, 5, 600);
+  expect(detect_at(1000), TRI_VERDICT_LATE, 2, 0);
+  come(2, rounds, 5);
+  expect(detect_at(1000), TRI_VERDICT_LATE, TRI_RANK_INFO_NOTHING, 0); /* all have come */
+}
+
+static void test_come(void **state) {
+  tri_come c = {0};
+
+  (void)state;
+  assert_int_equal(tri_come_get(&c, 0), 0);
+  for (int i = 0; i < TRI_RANK_STATUS_MOST; i++) assert_true(tri_come_put(&c, 15 - i, 100 + (uint64_t)i));
+  assert_false(tri_come_put(&c, 15 - TRI_RANK_STATUS_MOST, 7)); /* no place is left */
+  assert_true(tri_come_put(&c, 15, 9) && c.n == TRI_RANK_STATUS_MOST);
+  assert_true(tri_come_get(&c, 15) == 9 && tri_come_get(&c, 14) == 101 && tri_come_get(&c, 0) == 0);
 }
 
 /* Checks that the description of a verdict holds these facts in this order. NULL ends them. */
@@ -187,7 +221,7 @@ static void test_words(void **state) {
   (void)state;
   for (int r = 0; r < 2; r++) seen[r].news_s = 121, wait_in(r, TRI_RANK_STATUS_WORLD, 412, 21);
   infos[2].task = 1, infos[3].task = 3;
-  seen[2].heartbeat.come[TRI_RANK_STATUS_WORLD] = 411;
+  come(2, TRI_RANK_STATUS_WORLD, 411);
   EXPECT_WORDS(121, "silent", "rank 2 (task 1) on n1, cpu; rank 3 on n1, cpu: ", "21 s\n", "learn", "rank 0 ",
                "learn", "all_gather policy layer 3 weights", "412", "world", "0-1", "2-3\n");
   wait_in(0, 2, 9, 3), wait_in(1, 2, 9, 21); /* nobody waits long enough for the lowest silent rank */
@@ -251,11 +285,11 @@ static void test_rank_status(void **state) {
 
   (void)state;
   tri_rank_status_read(&b);
-  first = b.come[1];
+  first = tri_come_get(&b.come, 1);
   tri_rank_status_carry("policy", "layer 3", "weights");
   assert_int_equal(tri_rank_status_come(1, "all_gather"), first + 1);
   tri_rank_status_read(&b);
-  assert_true(b.scope == TRI_RANK_STATUS_NOWHERE && b.come[1] == first + 1 && !b.label[0]);
+  assert_true(b.scope == TRI_RANK_STATUS_NOWHERE && tri_come_get(&b.come, 1) == first + 1 && !b.label[0]);
   tri_rank_status_enter(1, "sum");
   tri_rank_status_read(&b);
   assert_true(b.scope == 1 && b.number == first + 2 && !strcmp(b.label, "sum"));
@@ -274,7 +308,7 @@ static void test_rank_status(void **state) {
   assert_int_equal(strlen(b.label), TRI_RANK_STATUS_LABEL_BYTES - 1);
   tri_rank_status_leave(true);
   tri_rank_status_read(&b);
-  assert_true(b.met == b.come[TRI_RANK_STATUS_WORLD] && b.turn != turn && b.waited_s >= 0);
+  assert_true(b.met == tri_come_get(&b.come, TRI_RANK_STATUS_WORLD) && b.turn != turn && b.waited_s >= 0);
   assert_string_equal(tri_rank_status_phase("learn"), "start");
   tri_rank_status_read(&b);
   assert_string_equal(b.phase, "learn");
@@ -282,6 +316,12 @@ static void test_rank_status(void **state) {
   tri_rank_status_read(&b);
   assert_true(b.scope == 2 && b.number == 8);
   tri_rank_status_device_waits(TRI_RANK_STATUS_NOWHERE, 0);
+  turn = tri_come_get(&b.come, TRI_RANK_STATUS_WORLD);
+  tri_rank_status_enter(TRI_RANK_STATUS_ROUNDS, "words"); /* the world's rounds are counted apart */
+  tri_rank_status_leave(true);
+  tri_rank_status_read(&b);
+  assert_true(tri_come_get(&b.come, TRI_RANK_STATUS_ROUNDS) == 1 && b.met == turn);
+  assert_true(tri_come_get(&b.come, TRI_RANK_STATUS_WORLD) == turn);
 }
 
 /* ---- the member table ---- */
@@ -322,7 +362,7 @@ static void test_node(void **state) {
 static void test_members(void **state) {
   tri_members  *root = open_members(0), *other = open_members(3);
   tri_wire      w = {.kind = TRI_WIRE_REPORT, .sender = 3, .sequence = 5};
-  tri_heartbeat b = {.rank = 3, .scope = TRI_RANK_STATUS_NOWHERE, .phase = "learn", .come = {9}};
+  tri_heartbeat b = {.rank = 3, .scope = TRI_RANK_STATUS_NOWHERE, .phase = "learn", .come = {1, {0}, {9}}};
   tri_net_end   from = {{1}, 2};
   int           next = 0;
 
@@ -335,7 +375,8 @@ static void test_members(void **state) {
   tri_members_fill(other, &next, &w);
   assert_true(next == 2 && w.n == 1 && w.heartbeat[0].rank == 3);
   assert_true(tri_members_take(root, &w, &from, 7));
-  assert_true(root->seen[3].known && root->seen[3].news_s == 7 && root->seen[3].heartbeat.come[0] == 9);
+  assert_true(root->seen[3].known && root->seen[3].news_s == 7 &&
+              tri_come_get(&root->seen[3].heartbeat.come, 0) == 9);
   assert_false(root->seen[2].known);
   assert_true(root->group[1].heard && tri_members_find(root, &from) == 1);
   assert_false(tri_members_take(root, &w, &from, 8)); /* replayed */
@@ -386,7 +427,8 @@ static tri_verdict judge_members(tri_members *r, double now_s) {
   r->seen[3].known = true;
   r->seen[3].news_s = now_s;
   r->seen[3].heartbeat.scope = TRI_RANK_STATUS_WORLD;
-  r->seen[3].heartbeat.number = r->seen[3].heartbeat.come[0] = 9;
+  r->seen[3].heartbeat.number = 9;
+  r->seen[3].heartbeat.come = (tri_come){1, {0}, {9}};
   r->seen[3].heartbeat.waited_s = now_s;
   return tri_peers_detect(r->info, r->seen, N, &limit, now_s);
 }
@@ -460,7 +502,7 @@ static void test_lost(void **state) {
 
   (void)state;
   for (int i = 0; i < 2; i++)
-    w.heartbeat[i] = (tri_heartbeat){.rank = 2 + i, .scope = TRI_RANK_STATUS_NOWHERE, .come = {5}};
+    w.heartbeat[i] = (tri_heartbeat){.rank = 2 + i, .scope = TRI_RANK_STATUS_NOWHERE, .come = {1, {0}, {5}}};
   assert_true(tri_members_take(root, &w, &from, 0));
   for (int r = 0; r < 2; r++) root->seen[r].known = true;
   root->group[1].unanswered = 4; /* nor by TCP */
@@ -470,7 +512,8 @@ static void test_lost(void **state) {
     tri_members_meet(root, 12 + i, 10);
     tri_members_meet(root, 12.5 + i, 10);                  /* the same collective counts once */
     root->seen[0].heartbeat.scope = TRI_RANK_STATUS_WORLD; /* rank 2 computes 30 s longer than the others */
-    root->seen[0].heartbeat.number = root->seen[0].heartbeat.come[0] = 99;
+    root->seen[0].heartbeat.number = 99;
+    root->seen[0].heartbeat.come = (tri_come){1, {0}, {99}};
     root->seen[0].heartbeat.waited_s = 30;
     root->seen[0].news_s = root->seen[1].news_s = 42 + i;
     tri_members_mute(root, 42 + i, 8);
@@ -655,7 +698,8 @@ static void ask(bool six) {
   assert_false(t.root->seen[2].mute);
   for (int r = 0; r < 2; r++) t.root->seen[r].known = true, t.root->seen[r].news_s = 26;
   t.root->seen[1].heartbeat.scope = TRI_RANK_STATUS_WORLD;
-  t.root->seen[1].heartbeat.number = t.root->seen[1].heartbeat.come[0] = 1;
+  t.root->seen[1].heartbeat.number = 1;
+  t.root->seen[1].heartbeat.come = (tri_come){1, {0}, {1}};
   t.root->seen[1].heartbeat.waited_s = 20;
   expect(tri_peers_detect(infos, t.root->seen, N, &limit, 26), TRI_VERDICT_SILENT, 2, 1);
   close_two(&t);
@@ -727,6 +771,8 @@ int main(void) {
                                      cmocka_unit_test_setup(test_dead, set_up),
                                      cmocka_unit_test_setup(test_late, set_up),
                                      cmocka_unit_test_setup(test_scopes, set_up),
+                                     cmocka_unit_test_setup(test_rounds, set_up),
+                                     cmocka_unit_test(test_come),
                                      cmocka_unit_test_setup(test_words, set_up),
                                      cmocka_unit_test(test_ranges),
                                      cmocka_unit_test_setup(test_slow, set_up),

@@ -26,7 +26,7 @@ static tri_wire make_wire(void) {
                                     .life = TRI_LIFE_DEAD,
                                     .scope = 2,
                                     .number = 1ull << 40,
-                                    .come = {5, 6, 1ull << 40},
+                                    .come = {3, {2, 0, 8}, {1ull << 40, 5, 6}},
                                     .met = 4,
                                     .waited_s = 1.5,
                                     .silent_s = 0.25,
@@ -47,6 +47,41 @@ static void test_wire(void **state) {
   assert_int_equal(n, TRI_WIRE_HEAD_BYTES + 2 * TRI_WIRE_HEARTBEAT_BYTES);
   assert_true(tri_wire_read(bytes, n, key_99, N, &out));
   assert_memory_equal(&in, &out, sizeof in);
+}
+
+static void expect_refused(const tri_heartbeat *b) {
+  tri_wire      in = make_wire(), out;
+  unsigned char bytes[TRI_WIRE_BYTES];
+
+  in.heartbeat[1] = *b;
+  assert_false(tri_wire_read(bytes, tri_wire_write(&in, key_99, bytes), key_99, N, &out));
+}
+
+/* As many pairs as there are scopes and rounds, and pairs that no rank of this program sends. */
+static void test_wire_scopes(void **state) {
+  tri_heartbeat b = {.rank = 1, .come = {6, {10, 2, 9, 1, 8, 0}, {1, 2, 3, 4, 5, UINT64_MAX}}};
+  tri_wire      in = make_wire(), out;
+  unsigned char bytes[TRI_WIRE_BYTES];
+
+  (void)state;
+  in.heartbeat[1] = b;
+  assert_true(tri_wire_read(bytes, tri_wire_write(&in, key_99, bytes), key_99, N, &out));
+  assert_int_equal(out.heartbeat[1].come.n, 6);
+  for (int i = 0; i < 6; i++) {
+    assert_int_equal(out.heartbeat[1].come.scope[i], b.come.scope[i]);
+    assert_true(out.heartbeat[1].come.number[i] == b.come.number[i]);
+  }
+  b.come.scope[3] = 9; /* twice */
+  expect_refused(&b);
+  b.come.scope[3] = 7; /* no such scope */
+  expect_refused(&b);
+  b.come.scope[3] = 15; /* rounds over no such scope */
+  expect_refused(&b);
+  b.come.scope[3] = 17;
+  expect_refused(&b);
+  b.come.n = 3; /* these pairs are right */
+  b.scope = 7;
+  expect_refused(&b);
 }
 
 /* Flips each bit of every byte, and each datagram must be refused. Datagrams of another run, and shorter or
@@ -116,8 +151,8 @@ static void test_stuck(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_wire), cmocka_unit_test(test_wire_damage),
-                                     cmocka_unit_test(test_stuck)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_wire), cmocka_unit_test(test_wire_scopes),
+                                     cmocka_unit_test(test_wire_damage), cmocka_unit_test(test_stuck)};
 
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,8 +10,14 @@
 enum { MOST_LINKS = 16 };
 
 bool tri_peers_share(const tri_rank_info *info, int scope, int rank, int other) {
-  if (scope == TRI_RANK_STATUS_WORLD) return true;
-  return scope == 1 ? info[rank].node == info[other].node : info[rank].local_rank == info[other].local_rank;
+  int at = scope % TRI_RANK_STATUS_ROUNDS;
+
+  return info[rank].which[at] == info[other].which[at];
+}
+
+bool tri_peers_raise(tri_heartbeat *b, uint64_t number) {
+  return tri_come_get(&b->come, TRI_RANK_STATUS_WORLD) < number &&
+         tri_come_put(&b->come, TRI_RANK_STATUS_WORLD, number);
 }
 
 void tri_peers_meet(tri_seen *seen, int n, double now_s) {
@@ -20,10 +26,7 @@ void tri_peers_meet(tri_seen *seen, int n, double now_s) {
   for (int r = 0; r < n; r++)
     if (seen[r].heartbeat.met > met) met = seen[r].heartbeat.met;
   for (int r = 0; r < n; r++)
-    if (seen[r].heartbeat.come[TRI_RANK_STATUS_WORLD] < met) {
-      seen[r].heartbeat.come[TRI_RANK_STATUS_WORLD] = met;
-      if (seen[r].news_s < now_s) seen[r].news_s = now_s;
-    }
+    if (tri_peers_raise(&seen[r].heartbeat, met) && seen[r].news_s < now_s) seen[r].news_s = now_s;
 }
 
 static bool works(const tri_seen *s) {
@@ -39,7 +42,7 @@ static bool is_silent(const tri_seen *s, const tri_limits *l, double now_s) {
 static bool waits(const tri_seen *s) { return works(s) && s->heartbeat.scope != TRI_RANK_STATUS_NOWHERE; }
 
 static bool has_come(const tri_seen *s, const tri_heartbeat *waiter) {
-  return s->heartbeat.come[waiter->scope] >= waiter->number;
+  return tri_come_get(&s->heartbeat.come, waiter->scope) >= waiter->number;
 }
 
 /* Returns the rank with the longest wait in a collective shared with `for_whom`, among ranks with signs of

@@ -43,6 +43,8 @@ typedef struct tri_verdict {
 
 /* Pure, all that follow. info [n] and seen [n] are indexed by rank. */
 
+/* Enters that the rank has come to this collective of the world. False: its heartbeat says so already. */
+bool tri_peers_raise(tri_heartbeat *b, uint64_t number);
 /* Counts a collective reached by all ranks as a sign of life of each rank, even if its heartbeats were
  * lost. */
 void        tri_peers_meet(tri_seen *seen, int n, double now_s);

@@ -140,8 +140,9 @@ static bool is_starved(const tri_members *r, int place) {
 
 /* A rank stopped in the middle of a write leaves a mixture of old and new values. */
 static bool is_sound(const tri_heartbeat *b, int rank) {
-  return b->rank == rank && (unsigned)b->life < TRI_LIFE_COUNT && b->scope >= TRI_RANK_STATUS_NOWHERE &&
-         b->scope < TRI_RANK_STATUS_SCOPES;
+  return b->rank == rank && (unsigned)b->life < TRI_LIFE_COUNT &&
+         (b->scope == TRI_RANK_STATUS_NOWHERE || tri_rank_status_scope(b->scope)) && b->come.n >= 0 &&
+         b->come.n <= TRI_RANK_STATUS_MOST;
 }
 
 bool tri_members_look(tri_members *r, double now_s, double overdue_s) {
@@ -154,10 +155,8 @@ bool tri_members_look(tri_members *r, double now_s, double overdue_s) {
     uint64_t      count = tri_node_get(r->node, i, &b);
     if (count != r->count[i]) r->moved_s[i] = now_s;
     if (count && is_sound(&b, g->member[i])) {
-      b.come[TRI_RANK_STATUS_WORLD] =
-          b.come[TRI_RANK_STATUS_WORLD] > s->heartbeat.come[TRI_RANK_STATUS_WORLD]
-              ? b.come[TRI_RANK_STATUS_WORLD]
-              : s->heartbeat.come[TRI_RANK_STATUS_WORLD]; /* tri_peers_meet may have raised it */
+      /* tri_peers_meet may have raised it */
+      tri_peers_raise(&b, tri_come_get(&s->heartbeat.come, TRI_RANK_STATUS_WORLD));
       s->heartbeat = b;
       s->known = true;
     }
@@ -215,10 +214,10 @@ void tri_members_fill(const tri_members *r, int *next, tri_wire *out) {
 
 static void take_heartbeat(tri_members *r, const tri_heartbeat *b, double now_s) {
   tri_seen *s = &r->seen[b->rank];
-  uint64_t  come = s->heartbeat.come[TRI_RANK_STATUS_WORLD];
+  uint64_t  come = tri_come_get(&s->heartbeat.come, TRI_RANK_STATUS_WORLD);
 
   s->heartbeat = *b;
-  if (come > b->come[TRI_RANK_STATUS_WORLD]) s->heartbeat.come[TRI_RANK_STATUS_WORLD] = come;
+  tri_peers_raise(&s->heartbeat, come);
   s->known = true;
   if (now_s - b->silent_s > s->news_s) s->news_s = now_s - b->silent_s;
   if (b->life != TRI_LIFE_DEAD && b->life != TRI_LIFE_STARVED) return;

@@ -101,7 +101,7 @@ static tri_heartbeat make_heartbeat(double passed_s) {
   mine.waited_s = w.now_s - w.turn_s;
   mine.work_s = w.window.work_s;
   mine.window = w.window.number;
-  memcpy(mine.come, b.come, sizeof mine.come);
+  mine.come = b.come;
   memcpy(mine.phase, b.phase, sizeof mine.phase);
   memcpy(mine.label, b.label, sizeof mine.label);
   return mine;

@@ -11,9 +11,10 @@ enum { TRI_RANK_INFO_ADDRESSES = 8, TRI_RANK_INFO_ADDRESS_BYTES = 16, TRI_RANK_I
 
 /* Exchanged once, over MPI. Ranks are numbered as on the screen, by world_rank of runtime.h. */
 typedef struct tri_rank_info {
-  int32_t  rank, task;       /* task: Slurm's number, or TRI_RANK_INFO_NOTHING */
-  int32_t  node, local_rank; /* define the scopes, for real or pretended nodes */
-  int32_t  group;            /* lowest rank with the same status page (node.h) */
+  int32_t rank, task; /* task: Slurm's number, or TRI_RANK_INFO_NOTHING */
+  /* Which communicator of each scope it is in. Two ranks with the same number are in the same one. */
+  int32_t  which[TRI_RANK_STATUS_ROUNDS];
+  int32_t  group; /* lowest rank with the same status page (node.h) */
   int32_t  pid;
   uint64_t pid_space;          /* process numbers are comparable if this is equal. 0: unknown */
   uint64_t memory_limit_bytes; /* limit of its control groups (base/memory_group.h). 0: none */
@@ -34,7 +35,8 @@ typedef struct tri_heartbeat {
   int32_t  rank;
   tri_life life;
   int      scope; /* as in tri_rank_status, like all that follow */
-  uint64_t number, come[TRI_RANK_STATUS_SCOPES], met;
+  uint64_t number, met;
+  tri_come come;
   double   waited_s; /* in this collective */
   double   silent_s; /* since its last store, as seen by its neighbours */
   double   work_s;   /* in the last window, outside collectives (detector.h) */

@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rank_status.h"
 #include "base/clock.h"
+#include "base/error.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -15,19 +16,61 @@ enum {
 };
 
 static struct {
-  _Atomic uint64_t turn, number, met, come[TRI_RANK_STATUS_SCOPES], waited_ns, since_ns, label[LABEL_WORDS];
+  _Atomic uint64_t turn, number, met, waited_ns, since_ns, label[LABEL_WORDS];
   _Atomic int      scope, device_scope;
-  _Atomic uint64_t device_number;
+  /* tri_come */
+  _Atomic int           n_come, scope_of[TRI_RANK_STATUS_MOST];
+  _Atomic uint64_t      come[TRI_RANK_STATUS_MOST];
+  _Atomic uint64_t      device_number;
   _Atomic(const char *) phase;
 } shown = {.scope = TRI_RANK_STATUS_NOWHERE, .device_scope = TRI_RANK_STATUS_NOWHERE, .phase = "start"};
 
 /* For the main thread only. */
 static char carried[TRI_RANK_STATUS_LABEL_BYTES];
-static char ring[TRI_RANK_STATUS_SCOPES][RING][TRI_RANK_STATUS_LABEL_BYTES];
+static char ring[TRI_RANK_STATUS_MOST][RING][TRI_RANK_STATUS_LABEL_BYTES];
 static int  depth; /* number of nested waits */
 
 #define PUT(at, value) atomic_store_explicit(&(at), (value), memory_order_relaxed)
 #define GET(at)        atomic_load_explicit(&(at), memory_order_relaxed)
+
+const char *tri_rank_status_scope(int scope) {
+  static const char *const name[] = {"world", "node", "cross"}; /* as in comm.h */
+  const int                n = (int)(sizeof name / sizeof *name), at = scope % TRI_RANK_STATUS_ROUNDS;
+
+  return scope >= 0 && scope < 2 * TRI_RANK_STATUS_ROUNDS && at < n ? name[at] : NULL;
+}
+
+static int find(const tri_come *c, int scope) {
+  int i = 0;
+
+  while (i < c->n && c->scope[i] != scope) i++;
+  return i;
+}
+
+uint64_t tri_come_get(const tri_come *c, int scope) {
+  int i = find(c, scope);
+
+  return i < c->n ? c->number[i] : 0;
+}
+
+bool tri_come_put(tri_come *c, int scope, uint64_t number) {
+  int i = find(c, scope);
+
+  if (i == TRI_RANK_STATUS_MOST) return false;
+  if (i == c->n) c->n++;
+  c->scope[i] = scope;
+  c->number[i] = number;
+  return true;
+}
+
+/* Returns the place of the scope, which is a new one if the rank has not come to it yet. */
+static int place_of(int scope) {
+  int i = 0;
+
+  while (i < GET(shown.n_come) && GET(shown.scope_of[i]) != scope) i++;
+  TRI_ASSERT(i < TRI_RANK_STATUS_MOST);
+  return i;
+}
 
 static uint64_t now_ns(void) { return (uint64_t)(tri_now_s() * 1e9); }
 
@@ -56,14 +99,17 @@ void tri_rank_status_carry(const char *owner, const char *what, const char *how)
 }
 
 uint64_t tri_rank_status_come(int scope, const char *kind) {
-  uint64_t number = GET(shown.come[scope]) + 1;
-  char    *label = ring[scope][number % RING];
+  int      at = place_of(scope);
+  uint64_t number = GET(shown.come[at]) + 1;
+  char    *label = ring[at][number % RING];
 
   label[0] = 0;
   append(label, append(label, 0, kind), carried);
   carried[0] = 0;
   begin_turn();
-  PUT(shown.come[scope], number);
+  PUT(shown.scope_of[at], scope);
+  if (at == GET(shown.n_come)) PUT(shown.n_come, at + 1);
+  PUT(shown.come[at], number);
   end_turn();
   return number;
 }
@@ -72,7 +118,7 @@ void tri_rank_status_wait(int scope, uint64_t number) {
   uint64_t word[LABEL_WORDS] = {0};
 
   if (depth++) return;
-  strncpy((char *)word, ring[scope][number % RING], sizeof word - 1);
+  strncpy((char *)word, ring[place_of(scope)][number % RING], sizeof word - 1);
   PUT(shown.since_ns, now_ns());
   begin_turn();
   for (int i = 0; i < LABEL_WORDS; i++) PUT(shown.label[i], word[i]);
@@ -92,7 +138,7 @@ void tri_rank_status_leave(bool met) {
 
 void tri_rank_status_met(uint64_t number) { PUT(shown.met, number); }
 
-uint64_t tri_rank_status_newest(int scope) { return GET(shown.come[scope]); }
+uint64_t tri_rank_status_newest(int scope) { return GET(shown.come[place_of(scope)]); }
 
 void tri_rank_status_enter(int scope, const char *kind) {
   tri_rank_status_wait(scope, tri_rank_status_come(scope, kind));
@@ -111,7 +157,11 @@ void tri_rank_status_device_waits(int scope, uint64_t number) {
 }
 
 static void copy(tri_rank_status *out, uint64_t word[LABEL_WORDS]) {
-  for (int i = 0; i < TRI_RANK_STATUS_SCOPES; i++) out->come[i] = GET(shown.come[i]);
+  out->come.n = GET(shown.n_come);
+  for (int i = 0; i < TRI_RANK_STATUS_MOST; i++) {
+    out->come.scope[i] = GET(shown.scope_of[i]);
+    out->come.number[i] = GET(shown.come[i]);
+  }
   for (int i = 0; i < LABEL_WORDS; i++) word[i] = GET(shown.label[i]);
   out->met = GET(shown.met);
   out->scope = GET(shown.scope);

@@ -7,9 +7,31 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The scopes are those of comm.h. A collective's number counts those of its scope from 1, the same on every
- * rank. A rank with a count of at least n has come to collective n. */
-enum { TRI_RANK_STATUS_SCOPES = 3, TRI_RANK_STATUS_WORLD = 0, TRI_RANK_STATUS_NOWHERE = -1 };
+/* The scopes are those of comm.h, by number. A collective's number counts those of its scope from 1, the same
+ * on every rank. A rank with a count of at least n has come to collective n.
+ *
+ * The rounds over a scope (rounds.h) are counted apart, as scope + TRI_RANK_STATUS_ROUNDS. Ranks come to them
+ * and to the other collectives of the scope in different orders. */
+enum {
+  TRI_RANK_STATUS_WORLD = 0,
+  TRI_RANK_STATUS_NOWHERE = -1,
+  TRI_RANK_STATUS_ROUNDS = 8, /* at least the number of scopes */
+  /* Chosen: scopes in use at most, and their rounds. With the count, they leave no gap in tri_come. */
+  TRI_RANK_STATUS_MOST = 7
+};
+/* Not collective. The name of a scope, also for its rounds. NULL: there is no such scope. */
+const char *tri_rank_status_scope(int scope);
+
+/* For each scope in use, the newest collective a rank has come to. Pairs [n], in any order. */
+typedef struct tri_come {
+  int      n, scope[TRI_RANK_STATUS_MOST];
+  uint64_t number[TRI_RANK_STATUS_MOST];
+} tri_come;
+/* Pure. The number of this scope, 0 if it is not in use. */
+uint64_t tri_come_get(const tri_come *c, int scope);
+/* Pure. Sets the number of this scope, which may be new. False: there is no place for a new one. */
+bool tri_come_put(tri_come *c, int scope, uint64_t number);
+
 enum {
   TRI_RANK_STATUS_PHASE_BYTES = 16,
   TRI_RANK_STATUS_LABEL_BYTES = 48
@@ -44,8 +66,8 @@ void tri_rank_status_device_waits(int scope, uint64_t number);
 
 /* A copy of the recorded state. */
 typedef struct tri_rank_status {
-  uint64_t turn;                         /* changes whenever the rank comes to a collective or leaves one */
-  uint64_t come[TRI_RANK_STATUS_SCOPES]; /* newest number it has come to */
+  uint64_t turn; /* changes whenever the rank comes to a collective or leaves one */
+  tri_come come;
   /* Newest collective of the world that all ranks had come to when this rank left it. */
   uint64_t met;
   int      scope;  /* scope of the collective it waits in, or TRI_RANK_STATUS_NOWHERE */

@@ -11,10 +11,12 @@
 /* A datagram is a head and at most TRI_WIRE_HEARTBEATS heartbeats. Every network carries it in one piece. */
 enum {
   TRI_WIRE_HEAD_BYTES = 40,
-  TRI_WIRE_HEARTBEAT_BYTES = 128,
-  TRI_WIRE_HEARTBEATS = 10,
+  TRI_WIRE_HEARTBEAT_BYTES = 104 + 9 * TRI_RANK_STATUS_MOST,
+  TRI_WIRE_HEARTBEATS = 8,
   TRI_WIRE_BYTES = TRI_WIRE_HEAD_BYTES + TRI_WIRE_HEARTBEATS * TRI_WIRE_HEARTBEAT_BYTES
 };
+
+_Static_assert(TRI_WIRE_BYTES <= 1500 - 40 - 8, "fits a packet of Ethernet, by IPv6 and UDP");
 
 /* REPORT  the ranks of a group, sent to the root group
  * HEARD   the root's answer to each group

@@ -71,7 +71,7 @@ static bool is_here(const void *ctx, int rank) {
   const tri_heartbeat *w = &a->seen[a->v->waiter].heartbeat;
 
   return tri_peers_share(a->info, w->scope, a->v->waiter, rank) && a->seen[rank].known &&
-         a->seen[rank].heartbeat.come[w->scope] >= w->number;
+         tri_come_get(&a->seen[rank].heartbeat.come, w->scope) >= w->number;
 }
 
 static bool is_missing(const void *ctx, int rank) {
@@ -83,13 +83,13 @@ static bool is_missing(const void *ctx, int rank) {
 
 /* Appends the collective, who has come and who is missing. */
 static tri_status put_collective(const about *a, tri_text *out) {
-  static const char *const scope[] = {"world", "node", "cross"};
-  const tri_heartbeat     *w;
+  const tri_heartbeat *w;
 
   if (a->v->waiter < 0) return tri_text_printf(out, "\n  no rank waits for it yet");
   w = &a->seen[a->v->waiter].heartbeat;
-  TRI_TRY(tri_text_printf(out, "\n  rank %d waits in phase %s, %s,\n  number %llu of scope %s. Arrived: ",
-                          a->v->waiter, w->phase, w->label, (unsigned long long)w->number, scope[w->scope]));
+  TRI_TRY(tri_text_printf(
+      out, "\n  rank %d waits in phase %s, %s,\n  number %llu of scope %s. Arrived: ", a->v->waiter, w->phase,
+      w->label, (unsigned long long)w->number, tri_rank_status_scope(w->scope)));
   TRI_TRY(tri_peers_ranks(a->n, is_here, a, out));
   TRI_TRY(tri_text_printf(out, ". Missing: "));
   return tri_peers_ranks(a->n, is_missing, a, out);

@@ -151,13 +151,11 @@ done:
 }
 
 static tri_status measure_scopes(tri_exam *x, const tri_speed_buffers *workspace) {
-  static const char *const stage[] = {[TRI_WORLD] = "communicator world",
-                                      [TRI_NODE] = "communicator node",
-                                      [TRI_CROSS] = "communicator cross"};
-
   for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++) {
     tri_rate r;
-    enter(x, stage[scope]);
+    char     stage[32];
+    snprintf(stage, sizeof stage, "communicator %s", tri_scope_text((tri_scope)scope));
+    enter(x, stage);
     TRI_TRY(tri_speed_scope(&x->se, (tri_scope)scope, workspace, &r));
     TRI_TRY(add_rate(x, &r));
   }

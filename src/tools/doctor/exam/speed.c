@@ -101,10 +101,9 @@ static tri_status time_gather(tri_session *se, tri_comm *c, const tri_speed_buff
 
 tri_status tri_speed_scope(tri_session *se, tri_scope scope, const tri_speed_buffers *workspace,
                            tri_rate *out) {
-  static const char *const name[] = {[TRI_WORLD] = "world", [TRI_NODE] = "node", [TRI_CROSS] = "cross"};
-  tri_comm                *c = se->comm[scope];
-  double                   best = 0, s = 0, latency = 0, spent = 0;
-  int64_t                  ns[2], bytes = 0;
+  tri_comm *c = se->comm[scope];
+  double    best = 0, s = 0, latency = 0, spent = 0;
+  int64_t   ns[2], bytes = 0;
 
   *out = (tri_rate){.from = -1, .to = -1};
   if (c->size == 1) return TRI_OK;
@@ -122,7 +121,7 @@ tri_status tri_speed_scope(tri_session *se, tri_scope scope, const tri_speed_buf
   }
   ns[0] = (int64_t)(best * 1e9), ns[1] = (int64_t)(latency * 1e9);
   TRI_TRY(tri_host_max(se->comm[TRI_WORLD], ns, 2)); /* over all nodes, or local ranks */
-  strcpy(out->scope, name[scope]);
+  strcpy(out->scope, tri_scope_text(scope));
   out->bytes = bytes * c->size;
   out->bytes_per_s = (double)(out->bytes - bytes) / ((double)ns[0] / 1e9);
   out->latency_s = (double)ns[1] / 1e9;
