@@ -15,6 +15,7 @@ typedef struct entry {
   tri_mem         kind;
   tri_phase       phase;
   bool            state, gathered;
+  int             overlay, member; /* overlay 0 for none */
   tri_ledger_case of;
   size_t          bytes; /* rounded up to ALIGN */
   void          **where;
@@ -25,8 +26,9 @@ struct tri_ledger {
   int64_t         cap;
   int             n;
   tri_ledger_case of;       /* case of the next entries */
-  bool            gathered; /* likewise */
-  tri_device     *device;   /* borrowed; NULL until taken */
+  bool            gathered; /* likewise, and the next two */
+  int             overlay, member;
+  tri_device     *device; /* borrowed; NULL until taken */
   void           *block[KINDS];
   size_t          block_bytes[KINDS];
 };
@@ -60,6 +62,8 @@ tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase phase, bool sta
   e->state = state;
   e->of = l->of;
   e->gathered = l->gathered;
+  e->overlay = l->overlay;
+  e->member = l->member;
   e->bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
   e->where = where;
   return TRI_OK;
@@ -69,12 +73,46 @@ void tri_ledger_set_case(tri_ledger *l, tri_ledger_case c) { l->of = c; }
 
 void tri_ledger_set_gathered(tri_ledger *l, bool on) { l->gathered = on; }
 
+void tri_ledger_set_overlay(tri_ledger *l, int overlay, int member) {
+  TRI_ASSERT(overlay >= 0 && overlay < TRI_LEDGER_OVERLAYS && member >= 0 && member < TRI_LEDGER_MEMBERS);
+  l->overlay = overlay;
+  l->member = member;
+}
+
+/* True if `other` has the kind, phase and place of gathers of `e`, in a plan without the entries of case
+ * `but`. */
+static bool beside(const entry *e, const entry *other, tri_ledger_case but) {
+  return other->of != but && other->kind == e->kind && other->phase == e->phase &&
+         other->gathered == e->gathered && other->overlay == e->overlay;
+}
+
+/* Returns the bytes of every member of e's overlay beside e, and the largest member, the first of several. */
+static int largest_beside(const tri_ledger *l, tri_ledger_case but, const entry *e,
+                          size_t bytes[TRI_LEDGER_MEMBERS]) {
+  int most = 0;
+
+  memset(bytes, 0, TRI_LEDGER_MEMBERS * sizeof *bytes);
+  for (int i = 0; i < l->n; i++)
+    if (beside(e, &l->e[i], but)) bytes[l->e[i].member] += l->e[i].bytes;
+  for (int m = 1; m < TRI_LEDGER_MEMBERS; m++)
+    if (bytes[m] > bytes[most]) most = m;
+  return most;
+}
+
+/* True if the entry takes memory of its own. It lies over others if its member is not the overlay's largest. */
+static bool counts(const tri_ledger *l, tri_ledger_case but, const entry *e) {
+  size_t bytes[TRI_LEDGER_MEMBERS];
+
+  if (!e->bytes || e->of == but) return false;
+  return !e->overlay || largest_beside(l, but, e, bytes) == e->member;
+}
+
 /* Sums one kind, or all kinds if kind < 0, without the entries of case `but`. */
 static size_t sum_but(const tri_ledger *l, tri_ledger_case but, int kind, tri_phase phase) {
   size_t bytes = 0;
 
   for (int i = 0; i < l->n; i++)
-    if ((kind < 0 || (int)l->e[i].kind == kind) && l->e[i].phase == phase && l->e[i].of != but)
+    if ((kind < 0 || (int)l->e[i].kind == kind) && l->e[i].phase == phase && counts(l, but, &l->e[i]))
       bytes += l->e[i].bytes;
   return bytes;
 }
@@ -97,19 +135,51 @@ static size_t peak_of_all(const tri_ledger *l) {
   return bytes;
 }
 
+/* Returns the entry's offset from its overlay's start. *first is true if no entry beside it comes before. */
+static size_t offset_in_overlay(const tri_ledger *l, const entry *e, bool *first) {
+  size_t at = 0;
+
+  *first = true;
+  for (const entry *b = l->e; b < e; b++) {
+    if (!b->bytes || !beside(e, b, TRI_CASE_RESIDENT)) continue;
+    *first = false;
+    if (b->member == e->member) at += b->bytes;
+  }
+  return at;
+}
+
+/* Places one entry. at[phase] is the end of what is placed in its phase, start[phase][overlay] where an overlay
+ * begins. */
+static void place_one(tri_ledger *l, entry *e, char *base, size_t at[4],
+                      size_t start[4][TRI_LEDGER_OVERLAYS]) {
+  size_t bytes[TRI_LEDGER_MEMBERS], offset;
+  bool   first;
+
+  if (!e->overlay) {
+    *e->where = base + at[e->phase];
+    at[e->phase] += e->bytes;
+    return;
+  }
+  offset = offset_in_overlay(l, e, &first);
+  if (first) {
+    start[e->phase][e->overlay] = at[e->phase];
+    at[e->phase] += bytes[largest_beside(l, TRI_CASE_RESIDENT, e, bytes)];
+  }
+  *e->where = base + start[e->phase][e->overlay] + offset;
+}
+
 /* Places each entry of one kind and returns the end of the highest one. Entries keep their order, except for
  * gathers. They come last among those always needed and first in each phase, so one contiguous piece holds
- * all gathers. */
+ * all gathers. An overlay begins where its first entry would lie. */
 static size_t place(tri_ledger *l, int kind, char *base) {
-  size_t at[4] = {0}, always = sum_of(l, kind, TRI_PHASE_ALWAYS), top = 0;
+  size_t at[4] = {0}, start[4][TRI_LEDGER_OVERLAYS], always = sum_of(l, kind, TRI_PHASE_ALWAYS), top = 0;
 
   at[TRI_PHASE_ROLLOUT] = at[TRI_PHASE_LEARN] = always;
   for (int i = 0; i < 2 * l->n; i++) {
     entry *e = &l->e[i % l->n];
     bool   first = e->gathered != (e->phase == TRI_PHASE_ALWAYS);
     if ((int)e->kind != kind || !e->bytes || e->of == TRI_CASE_RESIDENT || first != (i < l->n)) continue;
-    *e->where = base + at[e->phase];
-    at[e->phase] += e->bytes;
+    place_one(l, e, base, at, start);
     if (at[e->phase] > top) top = at[e->phase];
   }
   return top;
@@ -190,7 +260,7 @@ void tri_ledger_gathered(const tri_ledger *l, void **base, size_t *bytes) {
   size_t each[4] = {0}, always = sum_of(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS), later;
 
   for (int i = 0; i < l->n; i++)
-    if (l->e[i].gathered && l->e[i].kind == TRI_MEM_DEVICE && l->e[i].of != TRI_CASE_RESIDENT)
+    if (l->e[i].gathered && l->e[i].kind == TRI_MEM_DEVICE && counts(l, TRI_CASE_RESIDENT, &l->e[i]))
       each[l->e[i].phase] += l->e[i].bytes;
   later = each[TRI_PHASE_LEARN] > each[TRI_PHASE_ROLLOUT] ? each[TRI_PHASE_LEARN] : each[TRI_PHASE_ROLLOUT];
   *bytes = each[TRI_PHASE_ALWAYS] + later;
@@ -203,7 +273,8 @@ uint64_t tri_ledger_layout(const tri_ledger *l) {
 
   for (int i = 0; i < l->n; i++) {
     if (l->e[i].kind != TRI_MEM_DEVICE || !l->e[i].bytes || l->e[i].of == TRI_CASE_RESIDENT) continue;
-    h = (h ^ (uint64_t)(l->e[i].phase | l->e[i].gathered << 2)) * 0x100000001b3u;
+    h = (h ^ (uint64_t)(l->e[i].phase | l->e[i].gathered << 2 | l->e[i].overlay << 3 | l->e[i].member << 6)) *
+        0x100000001b3u;
     for (int k = 0; k < 64; k += 8) h = (h ^ ((uint64_t)l->e[i].bytes >> k & 0xff)) * 0x100000001b3u;
   }
   return h;
@@ -221,7 +292,7 @@ tri_ledger_sum tri_ledger_total(const tri_ledger *l) {
   s.rollout = s.always + (int64_t)sum_of(l, -1, TRI_PHASE_ROLLOUT);
   s.learn = s.always + (int64_t)sum_of(l, -1, TRI_PHASE_LEARN);
   for (int i = 0; i < l->n; i++)
-    if (l->e[i].state && l->e[i].of != TRI_CASE_RESIDENT) s.state += (int64_t)l->e[i].bytes;
+    if (l->e[i].state && counts(l, TRI_CASE_RESIDENT, &l->e[i])) s.state += (int64_t)l->e[i].bytes;
   return s;
 }
 
@@ -231,7 +302,7 @@ tri_status tri_ledger_rows(const tri_ledger *l, tri_ledger_row **out, int *n) {
   for (int i = 0; i < l->n; i++) {
     const entry *e = &l->e[i];
     int          k = 0;
-    if (!e->bytes || e->of == TRI_CASE_RESIDENT) continue;
+    if (!counts(l, TRI_CASE_RESIDENT, e)) continue;
     while (k < *n &&
            ((*out)[k].kind != e->kind || (*out)[k].phase != e->phase || strcmp((*out)[k].name, e->name)))
       k++;
@@ -255,7 +326,7 @@ tri_status tri_ledger_print(const tri_ledger *l, tri_text *out) {
     size_t phase[4] = {0};
     if (l->e[i].of == TRI_CASE_RESIDENT || named_before(l, i)) continue;
     for (int j = i; j < l->n; j++)
-      if (l->e[j].of != TRI_CASE_RESIDENT && !strcmp(l->e[j].name, l->e[i].name))
+      if (!strcmp(l->e[j].name, l->e[i].name) && counts(l, TRI_CASE_RESIDENT, &l->e[j]))
         phase[l->e[j].phase] += l->e[j].bytes;
     if (!phase[1] && !phase[2] && !phase[3]) continue;
     TRI_TRY(tri_text_printf(out, "  %-30s %10.3f %10.3f\n", l->e[i].name,
