@@ -4,13 +4,7 @@
 #define TRI_SAMPLER_H
 
 #include "model/model.h"
-#include "rollout/rollout.h"
-
-typedef struct tri_prompt {
-  int64_t        id;    /* line of the prompt file, part of the key of the random numbers */
-  const int32_t *token; /* [n_token], borrowed, at least one */
-  int            n_token;
-} tri_prompt;
+#include "request.h"
 
 /* Chosen. Most prompt tokens of one prefill, unless a single prompt is longer. Products reach their best
  * speed well below this. */
