@@ -26,7 +26,7 @@ typedef struct tri_generate_opt {
   /* Called after each token. If it returns true, the answer ends. NULL without stop strings. */
   bool (*stop)(void *ctx, const int32_t *answer, int64_t n);
   void *ctx;
-  /* Called with each answer as it ends, if not NULL. Its number is prompt * group + sample. Its tokens are
+  /* Called with each answer as it ends, if not NULL. Its number is place * group + sample. Its tokens are
    * borrowed until the call returns. A failure ends the generation. */
   tri_status (*finished)(void *finished_ctx, int number, const int32_t *answer, int64_t n,
                          tri_stop_reason why);
@@ -47,11 +47,38 @@ int64_t tri_sampler_prefill(int64_t n, int64_t max_prompt);
 TRI_CHECKED tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri_dtype dtype,
                                         const tri_sampler_opt *opt, tri_sampler **out);
 void                   tri_sampler_close(tri_sampler **s);
-/* Collective over the parameter scope, because it holds the weights. n_prompt may differ between ranks and
- * may be 0. Fills the empty *out with this rank's answers, ordered by prompt, then by sample. The fields are
- * tokens, old_logp of the answers, and stop. If `halt` ends the generation, *out stays empty. The random
- * number behind token t of answer k depends only on (seed, prompt id, k, t). Rows never depend on each other,
- * so answers do not either. */
+/* The state of a generation and what it did since tri_sampler_begin, on this rank. */
+typedef struct tri_sampler_news {
+  int64_t queued, running, done; /* answers that wait, run and have ended */
+  int64_t want;                  /* further prompts whose answers could all start now, at least one if idle */
+  int64_t pages_free;            /* of the cache */
+  int64_t preempted;             /* times that an answer gave up its pages and waited again */
+  int64_t recomputed;            /* tokens prefilled a second time */
+  int64_t row_steps, row_steps_all; /* rows decoded in all steps, and rows there could have been */
+} tri_sampler_news;
+
+/* A generation runs from begin to end. Collective over the parameter scope, because it holds the weights. The
+ * options are copied, and the stream is borrowed until end. If it fails there is nothing to end. */
+TRI_CHECKED tri_status tri_sampler_begin(tri_sampler *s, const tri_generate_opt *opt, tri_stream *stream);
+/* Not collective. Queues n requests behind those added before, each with its prompt, place, sample and n
+ * tokens. Those to one prompt come together and name the same tri_prompt. Requests and prompts are borrowed
+ * until end. The n tokens are borrowed until the answer starts, and must not lie in the sampler's memory. The
+ * tokens of an answer then belong to the sampler, and stay until the next begin. */
+TRI_CHECKED tri_status tri_sampler_add(tri_sampler *s, tri_request *const *r, int n);
+/* Not collective. Runs at most so many decode steps, and ends when no answer is left. *news may be NULL. The
+ * random number behind token t of an answer depends only on (seed, prompt id, sample, t), and rows never
+ * depend on each other. So answers depend neither on the other answers nor on the size of the cache. */
+TRI_CHECKED tri_status tri_sampler_run(tri_sampler *s, int steps, tri_sampler_news *news);
+/* Collective over the parameter scope. Ends the generation, also after an error. Requests that are not DONE
+ * keep their tokens. */
+TRI_CHECKED tri_status tri_sampler_end(tri_sampler *s);
+/* Not collective. The news of the generation in progress or, after its end, of the last one. */
+void tri_sampler_tell(const tri_sampler *s, tri_sampler_news *out);
+
+/* Collective over the parameter scope. A generation of `group` answers to each prompt. n_prompt may differ
+ * between ranks and may be 0. Fills the empty *out with this rank's answers, ordered by prompt, then by
+ * sample. The fields are tokens, old_logp of the answers, and stop. If `halt` ends the generation, *out stays
+ * empty. */
 TRI_CHECKED tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_prompt,
                                             const tri_generate_opt *opt, tri_stream *stream,
                                             tri_rollout *out);

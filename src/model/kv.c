@@ -86,6 +86,10 @@ void tri_kv_drop(tri_kv *kv, int32_t page) {
   if (--kv->holders[page] == 0) kv->free_page[kv->n_free++] = page;
 }
 
+int64_t tri_kv_free(const tri_kv *kv) { return kv->n_free; }
+
+bool tri_kv_is_shared(const tri_kv *kv, int32_t page) { return kv->holders[page] > 1; }
+
 tri_status tri_kv_copy(tri_kv *kv, int32_t to, int32_t from, tri_stream *s) {
   size_t bytes = (size_t)page_elements(kv) * tri_dtype_bytes(kv->dtype);
 

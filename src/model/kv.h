@@ -20,6 +20,8 @@ void    tri_kv_reset(tri_kv *kv);               /* frees every page */
 int32_t tri_kv_take(tri_kv *kv);                /* takes a page for one holder, -1 if none is free */
 void    tri_kv_share(tri_kv *kv, int32_t page); /* adds a holder */
 void    tri_kv_drop(tri_kv *kv, int32_t page);  /* removes a holder, the last one frees the page */
+int64_t tri_kv_free(const tri_kv *kv);          /* free pages */
+bool    tri_kv_is_shared(const tri_kv *kv, int32_t page); /* has more than one holder */
 /* Copies the content of a page to another in every layer. Each writer of a shared page that is not full needs
  * a copy. */
 TRI_CHECKED tri_status tri_kv_copy(tri_kv *kv, int32_t to, int32_t from, tri_stream *s);

@@ -301,6 +301,95 @@ static void answers_are_keyed(void **state) {
   close_bench(&b);
 }
 
+/* ---- requests ---- */
+
+enum { N_REQUESTS = 48 };
+
+/* The tokens of a request outside the sampler. */
+typedef struct saved {
+  int32_t token[MOST_NEW];
+  float   logp[MOST_NEW];
+  uint8_t mark[MOST_NEW];
+} saved;
+
+static bool is_answer(const tri_request *r, const answers *a) {
+  int i = r->place, k = r->sample;
+
+  for (int64_t t = 0; t < r->n; t++)
+    if (r->mark[t]) return false;
+  return r->n == a->n[i][k] && !memcmp(r->token, a->token[i][k], (size_t)r->n * 4) &&
+         !memcmp(r->logp, a->logp[i][k], (size_t)r->n * 4);
+}
+
+static tri_generate_opt how_collect_asks(int group, uint64_t seed) {
+  return (tri_generate_opt){
+      .rule = {1.1f, 0.97f, 0, seed}, .max_new = MOST_NEW, .group = group, .eos = some_ends, .n_eos = n_ends};
+}
+
+/* Ends a generation after some steps. Answers that are not done go on in the next one, with the tokens they
+ * have, and end as if nothing had happened. */
+static void go_on_later(bench *b, const answers *want) {
+  static saved     kept[N_REQUESTS];
+  tri_request      r[N_REQUESTS], *list[N_REQUESTS];
+  tri_generate_opt gen = how_collect_asks(6, 11);
+  tri_sampler_news news;
+  int              n = 0, with_tokens = 0;
+
+  OK(tri_sampler_begin(b->s, &gen, b->se.stream));
+  tri_sampler_tell(b->s, &news);
+  CHECK(news.want >= 1 && news.queued + news.running + news.done == 0);
+  for (int i = 0; i < N_REQUESTS; i++) {
+    r[i] = (tri_request){.prompt = &b->prompt[i / 6], .place = i / 6, .sample = i % 6};
+    list[i] = &r[i];
+  }
+  OK(tri_sampler_add(b->s, list, 12));
+  OK(tri_sampler_run(b->s, 3, &news));
+  CHECK(news.queued + news.running + news.done == 12 && news.running > 0);
+  OK(tri_sampler_add(b->s, list + 12, N_REQUESTS - 12));
+  OK(tri_sampler_run(b->s, 25, &news));
+  CHECK(news.queued > 0 && news.done > 0 && news.running > 0 && news.want == 0);
+  CHECK(news.row_steps <= news.row_steps_all && news.row_steps > 25);
+  OK(tri_sampler_end(b->s));
+  for (int i = 0; i < N_REQUESTS; i++) {
+    if (r[i].state == TRI_REQUEST_DONE) {
+      CHECK(is_answer(&r[i], want), "prompt %d, answer %d", i / 6, i % 6);
+      continue;
+    }
+    CHECK(r[i].state == TRI_REQUEST_QUEUED);
+    with_tokens += r[i].n > 0;
+    if (r[i].n) {
+      memcpy(kept[n].token, r[i].token, (size_t)r[i].n * 4);
+      memcpy(kept[n].logp, r[i].logp, (size_t)r[i].n * 4);
+      memcpy(kept[n].mark, r[i].mark, (size_t)r[i].n);
+    }
+    r[i].token = kept[n].token, r[i].logp = kept[n].logp, r[i].mark = kept[n].mark;
+    list[n++] = &r[i];
+  }
+  CHECK(with_tokens > 2);
+  OK(tri_sampler_begin(b->s, &gen, b->se.stream));
+  OK(tri_sampler_add(b->s, list, n));
+  OK(tri_sampler_run(b->s, 100000, &news));
+  CHECK(news.done == n && news.queued == 0 && news.running == 0);
+  OK(tri_sampler_end(b->s));
+  for (int i = 0; i < n; i++)
+    CHECK(is_answer(list[i], want), "prompt %d, answer %d went on", list[i]->place, list[i]->sample);
+}
+
+static void requests_go_on_later(void **state) {
+  const int       forward[] = {0, 1, 2, 3, 4, 5, 6, 7}, rows[] = {7, 16};
+  const tri_dtype types[] = {TRI_F32, TRI_BF16};
+  static answers  want;
+
+  (void)state;
+  for (int half = 0; half < 2; half++) {
+    bench b;
+    open_bench(&b, "model/qwen2", types[half], half ? zero3 : hybrid, rows[half], 300);
+    collect(&b, forward, 8, 6, 11, &want);
+    go_on_later(&b, &want);
+    close_bench(&b);
+  }
+}
+
 /* ---- recorded steps ---- */
 
 static tri_device_ops spied, real;
@@ -624,11 +713,16 @@ static void stop_rules_end_answers(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(greedy_is_transformers),           cmocka_unit_test(the_gap_is_zero),
-      cmocka_unit_test(answers_do_not_depend_on_company), cmocka_unit_test(answers_are_keyed),
-      cmocka_unit_test(long_contexts_are_spread),         cmocka_unit_test(recorded_steps_change_nothing),
-      cmocka_unit_test(a_diverged_model_is_named),        cmocka_unit_test(answers_are_told_as_they_end),
-      cmocka_unit_test(stop_rules_end_answers),           cmocka_unit_test(the_host_is_a_step_behind)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(greedy_is_transformers),
+                                     cmocka_unit_test(the_gap_is_zero),
+                                     cmocka_unit_test(answers_do_not_depend_on_company),
+                                     cmocka_unit_test(answers_are_keyed),
+                                     cmocka_unit_test(long_contexts_are_spread),
+                                     cmocka_unit_test(recorded_steps_change_nothing),
+                                     cmocka_unit_test(a_diverged_model_is_named),
+                                     cmocka_unit_test(answers_are_told_as_they_end),
+                                     cmocka_unit_test(stop_rules_end_answers),
+                                     cmocka_unit_test(the_host_is_a_step_behind),
+                                     cmocka_unit_test(requests_go_on_later)};
   return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }
