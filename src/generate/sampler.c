@@ -18,6 +18,25 @@ int64_t tri_sampler_prefill(int64_t n, int64_t max_prompt) {
   return all > max_prompt ? all : max_prompt;
 }
 
+/* There is one set of pages more than rows, because the prompt being started holds its own last page. */
+int64_t tri_sampler_full_pages(int64_t max_sequences, int64_t max_prompt, int64_t max_new) {
+  return pages_for(max_prompt + max_new) * (max_sequences + 1);
+}
+
+int64_t tri_sampler_least_pages(int64_t max_prompt, int64_t max_new) {
+  return pages_for(max_prompt + max_new) + pages_for(max_prompt) + 1;
+}
+
+/* Returns the pages of the cache. */
+static int64_t choose_pages(const tri_sampler_opt *o) {
+  int64_t full = tri_sampler_full_pages(o->max_sequences, o->max_prompt, o->max_new);
+
+  if (!o->max_pages || o->max_pages >= full) return full;
+  TRI_ASSERT(o->max_pages >= tri_sampler_least_pages(o->max_prompt, o->max_new) &&
+             o->max_prefill >= o->max_prompt + o->max_new);
+  return o->max_pages;
+}
+
 tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri_dtype dtype,
                             const tri_sampler_opt *opt, tri_sampler **out) {
   int          rows = opt->max_sequences;
@@ -32,8 +51,7 @@ tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri
   s->model = m;
   s->opt = *opt;
   s->pages_each = pages_for(opt->max_prompt + opt->max_new);
-  /* There is one set of pages more than rows, because the prompt being started holds its own last page. */
-  s->pages = s->pages_each * (rows + 1);
+  s->pages = choose_pages(opt);
   TRI_TRY(TRI_ALLOC(s->row, rows));
   TRI_TRY(TRI_ALLOC(s->prefix, rows + 1));
   TRI_TRY(TRI_ALLOC(s->seat, 2 * rows + 2));

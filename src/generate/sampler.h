@@ -15,6 +15,10 @@ typedef struct tri_sampler_opt {
   int64_t max_prompt, max_new; /* most tokens of a prompt and of an answer */
   int64_t max_prefill;         /* prompt tokens in one prefill, at least max_prompt */
   int64_t max_answers;         /* answers per call with planned memory, 0 for any number, unplanned */
+  /* Pages of the cache, or 0 for the full length of every row. With fewer than that, at least
+   * tri_sampler_least_pages, an answer may give its pages up and is prefilled again later. max_prefill must
+   * then hold the longest sequence. */
+  int64_t max_pages;
 } tri_sampler_opt;
 
 typedef struct tri_generate_opt {
@@ -43,6 +47,10 @@ typedef struct tri_sampler tri_sampler;
 /* Pure. Returns the tokens of one prefill for prompts of up to max_prompt tokens, at most n prompts at
  * once. */
 int64_t tri_sampler_prefill(int64_t n, int64_t max_prompt);
+/* Pure, these two. They return the pages of a cache in which every row has its full length, and the fewest
+ * pages of a cache: those of the longest sequence, of its prompt and one more. */
+int64_t tri_sampler_full_pages(int64_t max_sequences, int64_t max_prompt, int64_t max_new);
+int64_t tri_sampler_least_pages(int64_t max_prompt, int64_t max_new);
 /* Not collective. Plans the cache and the sampler's buffers in the ledger. The model is borrowed. */
 TRI_CHECKED tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri_dtype dtype,
                                         const tri_sampler_opt *opt, tri_sampler **out);

@@ -329,7 +329,11 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
   if (!wants_sampler(t)) return TRI_OK;
   if (!c->rollout.max_sequences) TRI_TRY(tri_sampler_fit(se, answer_bytes(t, l), &b.decode));
   t->plan.decode = b.decode;
-  tri_sampler_opt so = {(int)b.decode, l->prompt, c->rollout.max_response_length, b.prefill, answers_here(t)};
+  tri_sampler_opt so = {.max_sequences = (int)b.decode,
+                        .max_prompt = l->prompt,
+                        .max_new = c->rollout.max_response_length,
+                        .max_prefill = b.prefill,
+                        .max_answers = answers_here(t)};
   return tri_sampler_open(se->device, se->ledger, t->learner[TRI_POLICY].model, c->model.dtype, &so,
                           &t->sampling.sampler);
 }

@@ -41,9 +41,10 @@ static int64_t positive(const char *text) {
 }
 
 static void open_all(bench *b, const char *device, const char *config, int64_t most) {
-  const tri_session_opt  opt = {device, 0, 0, 600, NULL};
-  const int64_t          prefill = tri_sampler_prefill(most, b->prompt_len);
-  const tri_sampler_opt  so = {(int)most, b->prompt_len, b->max_new, prefill, 0};
+  const tri_session_opt opt = {device, 0, 0, 600, NULL};
+  const int64_t         prefill = tri_sampler_prefill(most, b->prompt_len);
+  const tri_sampler_opt so = {
+      .max_sequences = (int)most, .max_prompt = b->prompt_len, .max_new = b->max_new, .max_prefill = prefill};
   const tri_model_shape *shape;
 
   OK(tri_session_open(&opt, &b->se));

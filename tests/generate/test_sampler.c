@@ -1,8 +1,8 @@
 /* test_sampler.c - tests generation. Greedy answers are compared with transformers token for token
  * (make_model_golden.py). Answers stay the same for every batching, order of prompts, number of answers
  * and number of ranks, with recorded steps or without. Other tests check the order in which steps are
- * queued and waited for. Log-probabilities match the trainer's bit for bit, in f32 and bf16. Run with 1, 2
- * and 3 ranks. */
+ * queued and waited for. Log-probabilities match the trainer's bit for bit, in f32 and bf16. They stay the
+ * same in caches of any size, and if a generation ends early and goes on later. Run with 1, 2 and 3 ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "model_case.h"
 
@@ -25,12 +25,17 @@ typedef struct bench {
   int          n_prompt;
 } bench;
 
-static const tri_device_ops *instead; /* in place of the device's table, or NULL */
+static const tri_device_ops *instead;   /* in place of the device's table, or NULL */
+static int64_t               few_pages; /* of the cache, or 0 for all */
 
 static void open_bench(bench *b, const char *name, tri_dtype dtype, tri_shard_plan plan, int max_sequences,
                        int64_t max_prefill) {
-  tri_sampler_opt so = {max_sequences, LONGEST, MOST_NEW, max_prefill,
-                        max_sequences % 2 ? 0 : 1024}; /* both ways to store answers */
+  tri_sampler_opt so = {.max_sequences = max_sequences,
+                        .max_prompt = LONGEST,
+                        .max_new = MOST_NEW,
+                        .max_prefill = max_prefill,
+                        .max_answers = max_sequences % 2 ? 0 : 1024, /* both ways to store answers */
+                        .max_pages = few_pages};
   tri_model_opt   opt;
   int32_t        *length;
   int64_t         at = 0;
@@ -712,6 +717,135 @@ static void stop_rules_end_answers(void **state) {
   close_bench(&b);
 }
 
+/* ---- caches smaller than all answers ---- */
+
+static int64_t n_nowhere, n_put; /* tokens of prefills that were computed but not written, and all */
+
+static tri_status spy_put(tri_stream *s, tri_out k_page, tri_out v_page, tri_in qkv, tri_in slot,
+                          const tri_heads *h) {
+  n_put += slot->dim[0];
+  for (int64_t i = 0; i < slot->dim[0]; i++) n_nowhere += ((const int32_t *)slot->data)[i] < 0;
+  return real.kernels->kv_put(s, k_page, v_page, qkv, slot, h);
+}
+
+/* On the CPU, where the slots can be read. */
+static void spy_on_pages(void) {
+  n_nowhere = n_put = 0;
+  if (strcmp(test_device(), "cpu") != 0) return;
+  real = spied = *tri_device_find(test_device());
+  kernels = *real.kernels;
+  kernels.kv_put = spy_put;
+  spied.kernels = &kernels;
+  instead = &spied;
+}
+
+static const int every_prompt[] = {0, 1, 2, 3, 4, 5, 6, 7};
+
+/* The news of the last generation tell whether its cache was short. */
+static void expect_short(const bench *b, int64_t done, bool is_short) {
+  tri_sampler_news n;
+
+  tri_sampler_tell(b->s, &n);
+  CHECK(n.done == done && n.queued == 0 && n.running == 0);
+  CHECK((n.preempted > 0) == is_short && (n.recomputed > 0) == is_short, "%lld gave up, %lld tokens again",
+        (long long)n.preempted, (long long)n.recomputed);
+  CHECK(n.row_steps > 0 && n.row_steps <= n.row_steps_all);
+}
+
+/* The cache holds all pages, half of them, a fifth, and just one answer with a prompt. Answers give up their
+ * pages and are prefilled again, which changes no token and no log-probability. Prompts of all lengths have
+ * six answers each, which share pages. All answers are long, then some end early. */
+static void small_caches_change_nothing(void **state) {
+  const tri_dtype types[] = {TRI_F32, TRI_BF16, TRI_F16};
+  static answers  want[2], a;
+  const int64_t   full = tri_sampler_full_pages(20, LONGEST, MOST_NEW);
+  const int64_t   pages[] = {0, full / 2, full / 5, tri_sampler_least_pages(LONGEST, MOST_NEW)};
+
+  (void)state;
+  for (int type = 0; type < 3; type++)
+    for (int k = 0; k < 4; k++) {
+      bench b;
+      few_pages = pages[k];
+      spy_on_pages();
+      open_bench(&b, type == 1 ? "model/gemma2" : "model/qwen2", types[type], type % 2 ? zero3 : hybrid, 20,
+                 k % 2 ? LONGEST + MOST_NEW : 300);
+      for (int ends = 0; ends < 2; ends++) {
+        n_ends = 2 * ends;
+        collect(&b, every_prompt, 8, 6, 11, k ? &a : &want[ends]);
+        if (!ends) expect_short(&b, 48, k > 0);
+        for (int i = 0; i < 8 && k; i++)
+          CHECK(same(&a, &want[ends], i, 6), "%lld pages, prompt %d", (long long)pages[k], i);
+      }
+      CHECK(!instead || (n_put > 0 && (n_nowhere > 0) == (k > 0)), "%lld of %lld tokens were written nowhere",
+            (long long)n_nowhere, (long long)n_put);
+      if (k) go_on_later(&b, &want[1]);
+      close_bench(&b);
+    }
+  few_pages = 0;
+  instead = NULL;
+}
+
+/* Any number of pages will do, and any number of rows and of answers to a prompt. Several ranks try a few. */
+static void every_cache_will_do(void **state) {
+  const int      rows[] = {2, 9, 20}, groups[] = {6, 1, 5}, each = world->size > 1 ? 40 : test_step(9);
+  static answers want, a;
+
+  (void)state;
+  n_ends = 0;
+  for (int i = 0; i < 3; i++) {
+    int64_t full = tri_sampler_full_pages(rows[i], LONGEST, MOST_NEW);
+    for (few_pages = full; few_pages >= tri_sampler_least_pages(LONGEST, MOST_NEW); few_pages -= each) {
+      bench b;
+      open_bench(&b, "model/llama", TRI_F32, hybrid, rows[i], LONGEST + MOST_NEW);
+      collect(&b, every_prompt, 8, groups[i], 5, few_pages == full ? &want : &a);
+      for (int q = 0; q < 8 && few_pages < full; q++)
+        CHECK(same(&a, &want, q, groups[i]), "%d rows, %lld pages, prompt %d", rows[i], (long long)few_pages,
+              q);
+      close_bench(&b);
+    }
+  }
+  n_ends = 2;
+  few_pages = 0;
+}
+
+static bool halt_at_once(void *ctx) { return ((told *)ctx)->rounds++ == 30; }
+
+/* A generation that is halted or fails while answers wait for their pages leaves the cache whole. The next
+ * one gives all answers. */
+static void a_small_cache_survives_endings(void **state) {
+  told             t = {0};
+  int              calls = 0;
+  tri_generate_opt gen = {.rule = {1, 1, 0, 3}, .max_new = MOST_NEW, .group = 6};
+  tri_rollout      want = {0}, r = {0};
+  bench            b;
+
+  (void)state;
+  open_bench(&b, "model/llama", TRI_F32, hybrid, 16, 300);
+  gen.stop = stops_at_even, gen.ctx = &calls;
+  OK(tri_sampler_generate(b.s, b.prompt, 8, &gen, b.se.stream, &want));
+  close_bench(&b);
+  few_pages = tri_sampler_least_pages(LONGEST, MOST_NEW);
+  open_bench(&b, "model/llama", TRI_F32, hybrid, 16, 300);
+  gen.stop = NULL;
+  gen.halt = halt_at_once, gen.halt_ctx = &t;
+  OK(tri_sampler_generate(b.s, b.prompt, 8, &gen, b.se.stream, &r));
+  CHECK(!r.start && t.rounds == 31);
+  gen.halt = NULL;
+  gen.finished = tell, gen.finished_ctx = &t;
+  t.fails = true;
+  CHECK(tri_sampler_generate(b.s, b.prompt, 8, &gen, b.se.stream, &r) == TRI_EREWARD && !r.start);
+  tri_error_clear();
+  gen.finished = NULL;
+  gen.stop = stops_at_even;
+  OK(tri_sampler_generate(b.s, b.prompt, 8, &gen, b.se.stream, &r));
+  CHECK(r.n_seq == 48 && r.n_tok == want.n_tok && !memcmp(r.stop, want.stop, 48 * sizeof *r.stop));
+  CHECK(!memcmp(r.token, want.token, (size_t)r.n_tok * 4));
+  tri_rollout_free(&r);
+  tri_rollout_free(&want);
+  close_bench(&b);
+  few_pages = 0;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(greedy_is_transformers),
                                      cmocka_unit_test(the_gap_is_zero),
@@ -723,6 +857,9 @@ int main(void) {
                                      cmocka_unit_test(answers_are_told_as_they_end),
                                      cmocka_unit_test(stop_rules_end_answers),
                                      cmocka_unit_test(the_host_is_a_step_behind),
-                                     cmocka_unit_test(requests_go_on_later)};
+                                     cmocka_unit_test(requests_go_on_later),
+                                     cmocka_unit_test(small_caches_change_nothing),
+                                     cmocka_unit_test(every_cache_will_do),
+                                     cmocka_unit_test(a_small_cache_survives_endings)};
   return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }

@@ -19,7 +19,11 @@ static int64_t answers_of(const tri_passes *p) {
 static tri_status open_sampler(tri_passes *p, int64_t prefill) {
   const tri_bench_size *z = &p->c->size;
   int64_t               answers = answers_of(p);
-  tri_sampler_opt       so = {(int)answers, tri_bench_prompt(z), tri_bench_steps(z), prefill, answers};
+  tri_sampler_opt       so = {.max_sequences = (int)answers,
+                              .max_prompt = tri_bench_prompt(z),
+                              .max_new = tri_bench_steps(z),
+                              .max_prefill = prefill,
+                              .max_answers = answers};
 
   return tri_sampler_open(p->se->device, p->se->ledger, p->model, p->c->dtype, &so, &p->sampler);
 }

@@ -262,7 +262,10 @@ tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
   if (decode) {
     int64_t each = tri_sampler_row_bytes(mo.shape, dtype, size->max_prompt + size->max_new);
     TRI_TRY(tri_sampler_fit(se, each, &decode));
-    tri_sampler_opt so = {(int)decode, size->max_prompt, size->max_new, prefill, 0};
+    tri_sampler_opt so = {.max_sequences = (int)decode,
+                          .max_prompt = size->max_prompt,
+                          .max_new = size->max_new,
+                          .max_prefill = prefill};
     TRI_TRY(tri_sampler_open(se->device, se->ledger, f->model, dtype, &so, &f->sampler));
   }
   TRI_TRY(tri_session_take_memory(se));
