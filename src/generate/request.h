@@ -15,9 +15,6 @@ typedef struct tri_prompt {
  * takes part in no step. DONE has ended. */
 typedef enum { TRI_REQUEST_QUEUED, TRI_REQUEST_RUNS, TRI_REQUEST_PARKED, TRI_REQUEST_DONE } tri_request_state;
 
-/* The mark of a token that was given instead of drawn, so it has no loss. The mark of a drawn token is 0. */
-enum { TRI_MARK_GIVEN = 128 };
-
 typedef struct tri_request {
   const tri_prompt *prompt; /* borrowed until the generation ends */
   int               place;  /* of the prompt in the step */

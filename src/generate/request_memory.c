@@ -163,6 +163,7 @@ tri_status tri_request_collect(const tri_request *r, int n, int group, tri_rollo
     const tri_prompt *p = r[i].prompt;
     out->start[i] = at;
     out->prompt_id[i] = p->id;
+    out->place[i] = (int32_t)r[i].place;
     out->sample[i] = (int32_t)r[i].sample;
     out->prompt_len[i] = p->n_token;
     out->stop[i] = (int32_t)r[i].stop;
@@ -170,8 +171,7 @@ tri_status tri_request_collect(const tri_request *r, int n, int group, tri_rollo
     at += p->n_token;
     memcpy(out->token + at, r[i].token, (size_t)r[i].n * 4);
     memcpy(out->old_logp + at, r[i].logp, (size_t)r[i].n * 4);
-    for (int64_t t = 0; out->masked.token && t < r[i].n; t++)
-      out->masked.token[at + t] = r[i].mark[t] >= TRI_MARK_GIVEN;
+    if (out->mark) memcpy(out->mark + at, r[i].mark, (size_t)r[i].n);
     at += r[i].n;
   }
   out->start[n] = at;
