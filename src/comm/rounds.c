@@ -23,15 +23,17 @@ typedef struct slot {
 } slot;
 
 struct tri_rounds {
-  tri_comm   *c;           /* borrowed */
-  MPI_Comm    comm;        /* for these rounds alone */
-  int         words;       /* without the status */
-  uint64_t    told, heard; /* newest round of each kind */
-  slot        at[UNHEARD]; /* round n is at[n % UNHEARD] */
-  int64_t    *out;         /* [size, words], words of the round heard last */
-  tri_status  failed;      /* this rank's error, once told */
-  double      failed_s;    /* since when it waits for the others with this error. 0: not yet */
-  tri_rounds *next;        /* next in the list `kept`, else NULL */
+  tri_comm  *c;            /* borrowed */
+  MPI_Comm   comm;         /* for these rounds alone */
+  int        words;        /* without the status */
+  uint64_t   told, heard;  /* newest round of each kind */
+  slot       at[UNHEARD];  /* round n is at[n % UNHEARD] */
+  int64_t   *out;          /* [size, words], words of the round heard last */
+  tri_status failed;       /* this rank's error, once told */
+  double     failed_s;     /* since when it waits for the others with this error. 0: not yet */
+  bool (*look)(void *ctx); /* called while hear waits, or NULL */
+  void       *ctx;
+  tri_rounds *next; /* next in the list `kept`, else NULL */
 };
 
 static int   chain_of(const tri_rounds *r) { return (int)r->c->scope + TRI_RANK_STATUS_ROUNDS; }
@@ -120,12 +122,19 @@ static tri_status test(slot *x, bool *done) {
   return TRI_OK;
 }
 
-tri_status tri_rounds_progress(tri_rounds *r) {
+tri_status tri_rounds_progress(tri_rounds *r, bool *heard) {
+  if (heard) *heard = false;
   for (uint64_t n = r->heard + 1; n <= r->told; n++) {
-    bool done;
+    bool done = false;
     TRI_TRY(test(slot_of(r, n), &done));
+    if (heard && n == r->heard + 1) *heard = done;
   }
   return TRI_OK;
+}
+
+void tri_rounds_look(tri_rounds *r, bool (*look)(void *ctx), void *ctx) {
+  r->look = look;
+  r->ctx = ctx;
 }
 
 /* Returns true if this rank failed and has waited long enough for the others. */
@@ -146,6 +155,7 @@ static tri_status wait_for(tri_rounds *r, bool *alone) {
   if (st != TRI_OK || done) return st;
   tri_rank_status_wait(chain_of(r), x->number);
   while (st == TRI_OK && !done && !*alone) {
+    if (r->look) r->look(r->ctx);
     tri_pause_idle(&pause);
     st = test(x, &done);
     *alone = st == TRI_OK && !done && is_alone(r);

@@ -30,8 +30,11 @@ TRI_CHECKED tri_status tri_rounds_tell(tri_rounds *r, const int64_t *mine, tri_s
  * this round, hears the remaining rounds too and returns as tri_agree does, on all ranks. If the others do
  * not come within seconds, the failed rank returns its error alone. */
 TRI_CHECKED tri_status tri_rounds_hear(tri_rounds *r, const int64_t **all);
-/* Not collective. MPI moves told words only while a rank calls MPI. A rank that calls this often while it
- * works spares the others a wait in hear. */
-TRI_CHECKED tri_status tri_rounds_progress(tri_rounds *r);
+/* Not collective. While hear waits, it calls look(ctx) again and again, for other work that must go on then.
+ * The result is not used. */
+void tri_rounds_look(tri_rounds *r, bool (*look)(void *ctx), void *ctx);
+/* Not collective. MPI moves told words only while a rank calls MPI, so a rank calls this often while it
+ * works. *heard, if not NULL, tells whether hear would return at once. */
+TRI_CHECKED tri_status tri_rounds_progress(tri_rounds *r, bool *heard);
 
 #endif

@@ -57,7 +57,7 @@ static void test_order(void **state) {
   for (int64_t n = 1; n <= ROUNDS; n++) {
     tell(r, n);
     work(is_last() ? 200 : 1);
-    if (world->rank % 2) OK(tri_rounds_progress(r));
+    if (world->rank % 2) OK(tri_rounds_progress(r, NULL));
     if (n > 1) hear(r, n - 1);
     if (n % 20 == 0) OK(tri_host_barrier(world));
   }
@@ -70,6 +70,7 @@ static void test_order(void **state) {
  * others have heard the first. Each wait would last for ever. */
 static void test_unheard(void **state) {
   tri_rounds *r = open_rounds(WORDS);
+  bool        heard = false;
 
   (void)state;
   if (world->rank > 0) OK(tri_host_barrier(world));
@@ -78,11 +79,36 @@ static void test_unheard(void **state) {
   hear(r, 1), hear(r, 2);
 
   tell(r, 3);
+  OK(tri_rounds_progress(r, &heard)); /* moves it */
+  OK(tri_host_barrier(world));
+  while (!heard) OK(tri_rounds_progress(r, &heard));
   if (is_last() && world->size > 1) OK(tri_host_barrier(world));
   tell(r, 4);
   hear(r, 3);
+  if (!is_last()) OK(tri_rounds_progress(r, &heard));
+  CHECK(is_last() || !heard); /* the last rank has not told it */
   if (!is_last()) OK(tri_host_barrier(world));
   hear(r, 4);
+  tri_rounds_close(&r);
+}
+
+static bool meet(void *ctx) {
+  int *met = ctx;
+
+  if (!(*met)++) OK(tri_host_barrier(world));
+  return false;
+}
+
+/* The others tell only after they have met rank 0, which waits for their words already. */
+static void test_look(void **state) {
+  tri_rounds *r = open_rounds(WORDS);
+  int         met = 0;
+
+  (void)state;
+  if (world->rank == 0) tri_rounds_look(r, meet, &met);
+  if (world->rank > 0) OK(tri_host_barrier(world));
+  tell(r, 1), hear(r, 1);
+  CHECK((met > 0) == (world->rank == 0 && world->size > 1));
   tri_rounds_close(&r);
 }
 
@@ -253,8 +279,9 @@ static void fail_unless_76(void) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_order),   cmocka_unit_test(test_unheard),  cmocka_unit_test(test_needs),
-      cmocka_unit_test(test_failure), cmocka_unit_test(test_failures), cmocka_unit_test(test_close_unheard),
+      cmocka_unit_test(test_order),         cmocka_unit_test(test_unheard), cmocka_unit_test(test_needs),
+      cmocka_unit_test(test_look),          cmocka_unit_test(test_failure), cmocka_unit_test(test_failures),
+      cmocka_unit_test(test_close_unheard),
   };
   int ranks, machine_ranks;
 
