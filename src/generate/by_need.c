@@ -1,0 +1,179 @@
+/* by_need.c - a generation by all ranks together, which deals its prompts by need in rounds. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "by_need.h"
+#include "base/host_memory.h"
+#include "comm/rounds.h"
+#include "deal.h"
+#include "sampler_impl.h"
+
+/* Chosen: decode steps between two rounds. A rank hears of new prompts two rounds after it asked. */
+enum { STEPS = 16 };
+/* Chosen: a rank queues at most an eighth of an even part of the prompts that are left. */
+enum { AHEAD = 8 };
+
+/* The words of a rank: further prompts it wants, if it was told to stop, and its finished answers. */
+enum { WANT, HALTED, DONE, WORDS };
+
+typedef struct needs {
+  tri_sampler            *s;
+  const tri_generate_opt *gen;
+  const tri_prompt       *prompt; /* [n] */
+  int                     n, dealt;
+  tri_rounds             *rounds;
+  int                     rank, size;
+  int64_t                 round, asked; /* rounds heard. asked: prompts wanted in rounds not heard yet */
+  int64_t                *want, *give;  /* [size] */
+  tri_request            *r;            /* [most] */
+  int64_t                 n_r, most;
+  int64_t                 others; /* finished answers of the other ranks in the round heard last */
+  bool                    halted; /* this rank was told to stop */
+  bool                    over;   /* all ranks know that a rank was told to stop */
+} needs;
+
+/* Returns the prompts that a rank keeps queued, because rows become free between its word and the new
+ * prompts. They are more while many prompts are left, and the last prompts go to whoever is free (guided
+ * self-scheduling, Polychronopoulos and Kuck 1987). */
+static int64_t find_ahead(const needs *x) {
+  int64_t left = x->n - x->dealt, ahead = x->size == 1 ? left : left / (AHEAD * x->size);
+
+  return ahead > 1 ? ahead : 1;
+}
+
+/* A rank wants what fits now, and prompts ahead. It has asked for some of them already. */
+static int64_t find_want(const needs *x) {
+  int64_t          space = (x->most - x->n_r) / x->gen->group - x->asked, want = find_ahead(x);
+  tri_sampler_news news;
+
+  tri_sampler_tell(x->s, &news);
+  want += news.want > 0 ? news.want : -((news.queued + x->gen->group - 1) / x->gen->group);
+  want -= x->asked;
+  return want < 0 ? 0 : want < space ? want : space;
+}
+
+static tri_status tell(needs *x, tri_status st) {
+  int64_t word[WORDS] = {[HALTED] = x->halted, [DONE] = x->s->n_done};
+
+  if (st == TRI_OK && !x->halted) x->asked += word[WANT] = find_want(x);
+  return tri_rounds_tell(x->rounds, word, st);
+}
+
+/* Queues the answers to the prompts from place `begin` to place `end`. */
+static tri_status add(needs *x, int begin, int end) {
+  for (int place = begin; place < end; place++)
+    for (int k = 0; k < x->gen->group; k++) {
+      tri_request *one = &x->r[x->n_r++];
+      *one = (tri_request){.prompt = &x->prompt[place], .place = place, .sample = k};
+      TRI_TRY(tri_sampler_add(x->s, &one, 1));
+    }
+  return TRI_OK;
+}
+
+/* Hears a round and deals prompts. All ranks deal alike. *begin and *end are the places of this rank. */
+static tri_status hear(needs *x, int *begin, int *end) {
+  const int64_t *all;
+
+  *begin = *end = 0;
+  TRI_TRY(tri_rounds_hear(x->rounds, &all));
+  x->asked -= all[x->rank * WORDS + WANT];
+  x->others = -all[x->rank * WORDS + DONE];
+  for (int q = 0; q < x->size; q++) {
+    x->want[q] = all[q * WORDS + WANT];
+    x->others += all[q * WORDS + DONE];
+    x->over = x->over || all[q * WORDS + HALTED];
+  }
+  if (x->over) return TRI_OK;
+  tri_deal(x->want, x->size, x->round++, x->n - x->dealt, x->give);
+  for (int q = 0; q < x->size; q++) {
+    if (q == x->rank) *begin = x->dealt;
+    x->dealt += (int)x->give[q];
+    if (q == x->rank) *end = x->dealt;
+  }
+  return TRI_OK;
+}
+
+/* Runs a decode step. *idle: no answer is left, or this rank was told to stop. */
+static tri_status run_one(needs *x, bool *idle) {
+  const tri_generate_opt *gen = x->gen;
+
+  if (!x->halted && gen->halt) x->halted = gen->halt(gen->halt_ctx);
+  if (gen->progress) gen->progress(gen->progress_ctx, (int)(x->others + x->s->n_done), x->n * gen->group);
+  *idle = x->halted || x->s->n_done == x->s->n_queue;
+  return *idle ? TRI_OK : tri_sampler_run(x->s, 1, NULL);
+}
+
+/* Decodes until the oldest round can be heard without a wait, and at least so many steps. A rank without
+ * answers has to wait. */
+static tri_status run_until_heard(needs *x, int steps) {
+  bool heard = false, idle = false;
+
+  for (int i = 0; (i < steps || !heard) && !idle; i++) {
+    TRI_TRY(run_one(x, &idle));
+    TRI_TRY(tri_rounds_progress(x->rounds, &heard));
+  }
+  return TRI_OK;
+}
+
+/* Collective over world. Runs rounds until all prompts are dealt. The next round is told before the oldest
+ * one is heard. An error of this rank is told in its next round. */
+static tri_status deal_all(needs *x) {
+  tri_status st = TRI_OK;
+  int        begin, end;
+
+  TRI_TRY(tell(x, st));
+  while (x->dealt < x->n && !x->over) {
+    TRI_TRY(tell(x, st));
+    if (st == TRI_OK) st = run_until_heard(x, STEPS);
+    TRI_TRY(hear(x, &begin, &end));
+    if (st == TRI_OK && !x->over) st = add(x, begin, end);
+  }
+  TRI_TRY(hear(x, &begin, &end)); /* changes nothing but for an error, or a rank told to stop */
+  return st;
+}
+
+/* Runs until no answer is left. */
+static tri_status run_to_end(needs *x) {
+  bool idle = false;
+
+  while (!idle) TRI_TRY(run_one(x, &idle));
+  return TRI_OK;
+}
+
+static tri_status open_needs(tri_comm *world, needs *x) {
+  tri_status st = TRI_ALLOC(x->want, x->size);
+
+  if (st == TRI_OK) st = TRI_ALLOC(x->give, x->size);
+  if (st == TRI_OK && !x->s->opt.max_answers) st = TRI_ALLOC(x->r, x->most);
+  if (st == TRI_OK && x->s->opt.max_answers) x->r = tri_request_memory_list(x->s->memory);
+  TRI_TRY(tri_agree(world, st));
+  TRI_TRY(tri_rounds_open(world, WORDS, &x->rounds));
+  tri_rounds_look(x->rounds, x->gen->halt, x->gen->halt_ctx);
+  return TRI_OK;
+}
+
+tri_status tri_generate_by_need(tri_sampler *s, tri_comm *world, const tri_prompt *prompt, int n,
+                                const tri_generate_opt *gen, tri_stream *stream, tri_rollout *out) {
+  int64_t    all = (int64_t)n * gen->group, most = s->opt.max_answers ? s->opt.max_answers : all;
+  needs      x = {.s = s,
+                  .gen = gen,
+                  .prompt = prompt,
+                  .n = n,
+                  .rank = world->rank,
+                  .size = world->size,
+                  .most = most < all ? most : all};
+  tri_status st = TRI_OK, end;
+
+  TRI_TRY(tri_sampler_begin(s, gen, stream));
+  TRI_TRY_DONE(open_needs(world, &x));
+  TRI_TRY_DONE(deal_all(&x));
+  if (!x.over) TRI_TRY_DONE(run_to_end(&x));
+done:
+  end = tri_sampler_end(s);
+  if (st == TRI_OK) st = end;
+  if (st == TRI_OK && !x.over && !x.halted) st = tri_request_collect(x.r, (int)x.n_r, gen->group, out);
+  tri_request_memory_begin(s->memory); /* the answers are in *out */
+  tri_rounds_close(&x.rounds);
+  if (!s->opt.max_answers) TRI_FREE(x.r);
+  TRI_FREE(x.want);
+  TRI_FREE(x.give);
+  return st;
+}

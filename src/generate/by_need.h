@@ -1,0 +1,23 @@
+/* by_need.h - a generation by all ranks together. Each rank takes further prompts when it has space for their
+ * answers, so a slow rank answers fewer. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TRI_BY_NEED_H
+#define TRI_BY_NEED_H
+
+#include "comm/comm.h"
+#include "sampler.h"
+
+/* Collective over world, and so over the parameter scope. Answers the n prompts, the same on every rank, each
+ * `group` times. Fills the empty *out with the answers of this rank, ordered by place, then by sample. The
+ * place of a prompt is its index. The fields are those of tri_sampler_generate, and `place`. The answers to a
+ * prompt are all on one rank. They depend neither on the rank nor on the number of ranks.
+ *
+ * gen->progress gets the number of all ranks' finished answers, as far as this rank knows it. If gen->halt
+ * returns true on a rank while prompts are left, the generation ends on all ranks, and *out stays empty.
+ * Afterwards each rank ends its own answers alone, as tri_sampler_generate does. A rank's failure while
+ * prompts are left is returned on all ranks, as by tri_agree. */
+TRI_CHECKED tri_status tri_generate_by_need(tri_sampler *s, tri_comm *world, const tri_prompt *prompt, int n,
+                                            const tri_generate_opt *gen, tri_stream *stream,
+                                            tri_rollout *out);
+
+#endif

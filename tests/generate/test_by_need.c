@@ -1,0 +1,209 @@
+/* test_by_need.c - generations by all ranks together. Run with 1, 2 and 3 ranks. Judge: the answers are those
+ * of a rank that answers all prompts alone, bit for bit, whichever rank gave them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "model_case.h"
+
+#include "generate/by_need.h"
+#include "refusal_case.h"
+
+enum { PROMPTS = 36, GROUP = 2, NEW = 40, LONGEST = 70, TOKENS = 128 };
+
+typedef struct bench {
+  tri_session  se;
+  golden       g;
+  tri_model   *m;
+  tri_sampler *s;
+  tri_prompt   prompt[PROMPTS];
+  int32_t     *token;
+} bench;
+
+static bool is_slow(const bench *b) { return b->se.rt.world_rank == b->se.rt.world_size - 1; }
+
+/* The last rank decodes `slow` rows at once, the others `rows`. */
+static void open_bench(bench *b, int rows, int slow, int64_t max_answers) {
+  tri_sampler_opt so = {
+      .max_prompt = LONGEST, .max_new = NEW, .max_prefill = 300, .max_answers = max_answers};
+  tri_model_opt opt;
+  int32_t      *length;
+  int           n;
+  int64_t       at = 0;
+
+  memset(b, 0, sizeof *b);
+  session_open(&b->se, 1);
+  so.max_sequences = is_slow(b) ? slow : rows;
+  golden_open_model(&b->g, "model/qwen2");
+  opt = model_options(&b->g, &b->se, TRI_F32, 300);
+  opt.rollout = true;
+  opt.plan = (tri_shard_plan){TRI_SHARD_WORLD, TRI_SHARD_WORLD, TRI_SHARD_WORLD};
+  OK(tri_model_open(b->se.device, b->se.comm, b->se.ledger, &opt, &b->m));
+  OK(tri_sampler_open(b->se.device, b->se.ledger, b->m, TRI_F32, &so, &b->s));
+  OK(tri_session_take_memory(&b->se));
+  OK(tri_model_start(b->m, b->se.stream));
+  fill_model(b->m, &b->g, b->se.stream);
+  b->token = golden_get_int(&b->g, "greedy.prompts");
+  length = golden_get_int(&b->g, "greedy.lengths");
+  n = (int)golden_count(&b->g, "greedy.lengths");
+  for (int i = 0; i < PROMPTS; i++) {
+    if (i % n == 0) at = 0;
+    b->prompt[i] = (tri_prompt){100 + i, b->token + at, length[i % n]};
+    at += length[i % n];
+  }
+  free(length);
+}
+
+static void close_bench(bench *b) {
+  free(b->token);
+  tri_sampler_close(&b->s);
+  tri_model_close(&b->m);
+  golden_close(&b->g);
+  tri_session_close(&b->se);
+}
+
+/* What the callbacks of a generation do. */
+typedef struct watcher {
+  int64_t work;     /* counted work of a step on this rank */
+  int     calls;    /* of halt */
+  int     halt_at;  /* the call of halt that returns true, or 0 */
+  int     fails_at; /* the answer of this rank whose end fails, or 0 */
+  int     ended;
+  int     most, total; /* of progress */
+} watcher;
+
+static bool halt(void *ctx) {
+  watcher          *w = ctx;
+  volatile uint64_t x = 1;
+
+  for (int64_t i = 0; i < w->work; i++) x = x * 6364136223846793005u + 1;
+  return ++w->calls == w->halt_at || (w->halt_at && w->calls > w->halt_at);
+}
+
+static void progress(void *ctx, int finished, int total) {
+  watcher *w = ctx;
+
+  CHECK(finished >= 0 && finished <= total);
+  if (finished > w->most) w->most = finished;
+  w->total = total;
+}
+
+static tri_status ended(void *ctx, int number, const int32_t *answer, int64_t n, tri_stop_reason why) {
+  watcher *w = ctx;
+
+  (void)answer, (void)why;
+  CHECK(number >= 0 && number < PROMPTS * GROUP && n > 0);
+  if (++w->ended == w->fails_at) TRI_FAIL(TRI_ENUMERIC, "no judge %d", 23);
+  return TRI_OK;
+}
+
+static const int32_t ends[] = {5, 9};
+
+static tri_generate_opt how(watcher *w) {
+  return (tri_generate_opt){.rule = {1.1f, 0.97f, 0, 11},
+                            .max_new = NEW,
+                            .group = GROUP,
+                            .eos = ends,
+                            .n_eos = 2,
+                            .halt = halt,
+                            .halt_ctx = w,
+                            .progress = progress,
+                            .progress_ctx = w,
+                            .finished = ended,
+                            .finished_ctx = w};
+}
+
+static void expect_same(const tri_rollout *r, const tri_rollout *want) {
+  CHECK(r->n_seq == want->n_seq && r->n_tok == want->n_tok && r->group == want->group);
+  CHECK(!memcmp(r->start, want->start, ((size_t)r->n_seq + 1) * sizeof *r->start));
+  CHECK(!memcmp(r->token, want->token, (size_t)r->n_tok * sizeof *r->token));
+  CHECK(!memcmp(r->old_logp, want->old_logp, (size_t)r->n_tok * sizeof *r->old_logp));
+  CHECK(!memcmp(r->stop, want->stop, (size_t)r->n_seq * sizeof *r->stop));
+  for (int q = 0; q < r->n_seq; q++) CHECK(r->place[q] == q / GROUP && r->sample[q] == q % GROUP);
+}
+
+/* One rank has a quarter of the rows, and each of its steps has more work. It answers fewer prompts, and the
+ * answers of all ranks together are those of one rank. A rank without answers is no obstacle. */
+static void a_slow_rank_answers_fewer(void **state) {
+  (void)state;
+  for (int planned = 0; planned < 2; planned++) {
+    bench            b;
+    watcher          w = {0}, alone = {0};
+    tri_rollout      want = {0}, mine = {0}, all = {0};
+    tri_generate_opt gen = how(&alone);
+    double           n[4] = {0};
+    open_bench(&b, 8, 2, planned ? PROMPTS * GROUP : 0);
+    OK(tri_sampler_generate(b.s, b.prompt, PROMPTS, &gen, b.se.stream, &want));
+    gen = how(&w);
+    w.work = is_slow(&b) && b.se.rt.world_size > 1 ? 1000000 : 0;
+    OK(tri_generate_by_need(b.s, b.se.comm[TRI_WORLD], b.prompt, PROMPTS, &gen, b.se.stream, &mine));
+    CHECK(w.ended == mine.n_seq && w.total == PROMPTS * GROUP);
+    n[b.se.rt.world_rank] = mine.n_seq;
+    OK(tri_host_sum(b.se.comm[TRI_WORLD], n, 4));
+    for (int r = 0; r + 1 < b.se.rt.world_size; r++)
+      CHECK(2 * n[b.se.rt.world_size - 1] < n[r], "%.0f %.0f %.0f answers", n[0], n[1], n[2]);
+    OK(tri_rollout_exchange(&mine, b.se.comm[TRI_WORLD], &all));
+    expect_same(&all, &want);
+    tri_rollout_free(&want);
+    tri_rollout_free(&mine);
+    tri_rollout_free(&all);
+    OK(tri_generate_by_need(b.s, b.se.comm[TRI_WORLD], b.prompt, 1, &gen, b.se.stream, &mine));
+    OK(tri_rollout_exchange(&mine, b.se.comm[TRI_WORLD], &all));
+    CHECK(all.n_seq == GROUP);
+    tri_rollout_free(&mine);
+    tri_rollout_free(&all);
+    close_bench(&b);
+  }
+}
+
+/* Ranks with memory for few answers share the prompts so that each has its part. */
+static void few_answers_have_memory(void **state) {
+  bench            b;
+  watcher          w = {0};
+  tri_generate_opt gen = how(&w);
+  tri_rollout      mine = {0}, all = {0};
+  int              ranks = world->size, part = (PROMPTS + ranks - 1) / ranks * GROUP;
+
+  (void)state;
+  open_bench(&b, 8, 2, part);
+  OK(tri_generate_by_need(b.s, b.se.comm[TRI_WORLD], b.prompt, PROMPTS, &gen, b.se.stream, &mine));
+  CHECK(mine.n_seq <= part && (PROMPTS % ranks || mine.n_seq == part));
+  OK(tri_rollout_exchange(&mine, b.se.comm[TRI_WORLD], &all));
+  CHECK(all.n_seq == PROMPTS * GROUP);
+  tri_rollout_free(&mine);
+  tri_rollout_free(&all);
+  close_bench(&b);
+}
+
+/* The last rank is told to stop, or fails, while prompts are left. All ranks end without answers, and the
+ * next generation is a whole one. */
+static void all_ranks_end_together(void **state) {
+  bench b;
+
+  (void)state;
+  open_bench(&b, 4, 4, 0);
+  for (int fails = 0; fails < 2; fails++) {
+    watcher          w = {0};
+    tri_generate_opt gen = how(&w);
+    tri_rollout      mine = {0};
+    tri_status       st;
+    if (is_slow(&b) && fails) w.fails_at = 2;
+    if (is_slow(&b) && !fails) w.halt_at = 7;
+    st = tri_generate_by_need(b.s, b.se.comm[TRI_WORLD], b.prompt, PROMPTS, &gen, b.se.stream, &mine);
+    CHECK(st == (fails ? TRI_ENUMERIC : TRI_OK) && mine.n_seq == 0);
+    if (fails) CHECK(refusal_is("ended() 23"));
+    tri_error_clear();
+    w = (watcher){0};
+    OK(tri_generate_by_need(b.s, b.se.comm[TRI_WORLD], b.prompt, PROMPTS, &gen, b.se.stream, &mine));
+    CHECK(mine.n_seq == w.ended);
+    tri_rollout_free(&mine);
+  }
+  close_bench(&b);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_slow_rank_answers_fewer),
+      cmocka_unit_test(few_answers_have_memory),
+      cmocka_unit_test(all_ranks_end_together),
+  };
+
+  return cmocka_run_group_tests(tests, ranks_open, ranks_close);
+}
