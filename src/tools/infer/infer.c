@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/host_memory.h"
 #include "base/log.h"
+#include "generate/by_need.h"
 #include "generate/fit.h"
 #include "io/model/template.h"
 
@@ -276,55 +277,37 @@ tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
   return tri_source_load(f->source, "/model", tri_model_params(f->model), world, se->stream);
 }
 
-/* The prompts of this rank. */
-typedef struct share {
-  tri_prompt  *prompt;  /* [n] */
-  int32_t     *place;   /* [n] numbers of the prompts among those of all ranks */
-  tri_answers *answers; /* NULL without rewards */
-  int          n;
-} share;
-
 static tri_status open_answers(tri_infer *f, tri_reward_set *set, const tri_example *const *example, int n,
-                               int group, share *s) {
+                               int group, tri_answers **out) {
   const tri_answers_opt o = {.set = set,
                              .tokenizer = f->encoder.tokenizer,
                              .model = tri_source_name(f->source),
                              .example = example,
                              .n = n * group,
                              .group = group,
-                             .place = s->place,
                              .end = tri_source_eos(f->source)->id,
                              .n_end = tri_source_eos(f->source)->n};
 
-  return set ? tri_answers_open(&o, &s->answers) : TRI_OK;
+  return set ? tri_answers_open(&o, out) : TRI_OK;
 }
 
 tri_status tri_infer_generate(tri_infer *f, const tri_prompt *prompt, int n, const tri_generate_opt *opt,
                               tri_reward_set *set, const tri_example *const *example, tri_rollout *out) {
   tri_comm        *world = f->se.comm[TRI_WORLD];
   tri_generate_opt how = *opt;
-  share            s = {0};
+  tri_answers     *answers = NULL; /* stays NULL without rewards */
   tri_rollout      mine = {0};
   tri_status       st = TRI_OK;
 
-  TRI_TRY_DONE(TRI_ALLOC(s.prompt, n / world->size + 1));
-  TRI_TRY_DONE(TRI_ALLOC(s.place, n / world->size + 1));
-  for (int i = world->rank; i < n; i += world->size) {
-    s.place[s.n] = i;
-    s.prompt[s.n++] = prompt[i];
-  }
-  TRI_TRY_DONE(tri_agree(world, open_answers(f, set, example, n, opt->group, &s)));
+  TRI_TRY_DONE(tri_agree(world, open_answers(f, set, example, n, opt->group, &answers)));
   how.finished = set ? tri_answers_put : NULL;
-  how.finished_ctx = s.answers;
-  TRI_TRY_DONE(tri_sampler_generate(f->sampler, s.prompt, s.n, &how, f->se.stream, &mine));
-  for (int q = 0; q < mine.n_seq; q++) mine.place[q] = s.place[q / opt->group];
-  if (set) TRI_TRY_DONE(tri_answers_collect(s.answers, &mine, world));
+  how.finished_ctx = answers;
+  TRI_TRY_DONE(tri_generate_by_need(f->sampler, world, prompt, n, &how, f->se.stream, &mine));
+  if (set) TRI_TRY_DONE(tri_answers_collect(answers, &mine, world));
   TRI_TRY_DONE(tri_rollout_exchange(&mine, world, out));
 done:
-  tri_answers_close(&s.answers);
+  tri_answers_close(&answers);
   tri_rollout_free(&mine);
-  TRI_FREE(s.prompt);
-  TRI_FREE(s.place);
   return st;
 }
 
