@@ -6,41 +6,34 @@
 
 #include "base/notice.h"
 #include "comm/halt.h"
+#include "generate/by_need.h"
 #include "rollout/select.h"
 #include "screen.h"
 #include "train.h"
 
-/* This rank's share of the prompts, at places rank, rank + size and so on of the step. */
-typedef struct share {
-  tri_prompt         *prompt;
-  int32_t            *place;
-  const tri_example **example; /* of every place of the step */
-  tri_answers        *answers; /* answers waiting for their rewards */
-  int                 n, n_place;
-} share;
+/* The prompts of a step, the same on every rank. */
+typedef struct prompts {
+  tri_prompt         *prompt;  /* [n] by place, like the data lines */
+  const tri_example **example; /* [n] */
+  tri_answers        *answers; /* this rank's answers that wait for their rewards */
+  int                 n;
+} prompts;
 
-static void free_share(share *s) {
+static void free_prompts(prompts *s) {
   tri_answers_close(&s->answers);
   TRI_FREE(s->prompt);
-  TRI_FREE(s->place);
   TRI_FREE(s->example);
 }
 
-static tri_status make_share(const tri_trainer *t, const tri_ask *ask, share *s) {
-  const tri_comm *world = tri_world_of(t);
-  int64_t         space = ask->n / world->size + 1;
-
-  *s = (share){.n_place = (int)ask->n};
-  TRI_TRY(TRI_ALLOC(s->prompt, space));
-  TRI_TRY(TRI_ALLOC(s->place, space));
+static tri_status make_prompts(const tri_trainer *t, const tri_ask *ask, prompts *s) {
+  *s = (prompts){.n = (int)ask->n};
+  TRI_TRY(TRI_ALLOC(s->prompt, ask->n));
   TRI_TRY(TRI_ALLOC(s->example, ask->n));
-  for (int k = 0; k < s->n_place; k++) {
+  for (int k = 0; k < s->n; k++) {
     int64_t            i = tri_dataset_at(ask->data, t->cfg->run.seed, ask->shuffle, ask->begin + k);
     const tri_example *e = tri_dataset_get(ask->data, i);
     s->example[k] = e;
-    if (k % world->size != world->rank) continue;
-    s->place[s->n] = k;
-    s->prompt[s->n++] = (tri_prompt){e->id, e->token, e->n_token};
+    s->prompt[k] = (tri_prompt){e->id, e->token, e->n_token};
   }
   return TRI_OK;
 }
@@ -68,24 +61,23 @@ static tri_status change_space(tri_trainer *t) {
 }
 
 /* Collective over world. Opens the answers. Rewards that run beside generation get each answer as it ends. */
-static tri_status open_answers(tri_trainer *t, share *s, int group) {
+static tri_status open_answers(tri_trainer *t, prompts *s, int group) {
   const tri_source     *source = t->learner[TRI_POLICY].source;
   const tri_answers_opt o = {.set = t->reward,
                              .tokenizer = tri_source_tokenizer(source),
                              .model = tri_source_name(source),
                              .example = s->example,
-                             .n = s->n_place * group,
+                             .n = s->n * group,
                              .group = group,
-                             .place = s->place,
                              .end = tri_source_eos(source)->id,
                              .n_end = tri_source_eos(source)->n};
 
   return tri_agree(tri_world_of(t), tri_answers_open(&o, &s->answers));
 }
 
-/* Collective over world. Generates answers to this rank's prompts. If the run is told to stop, *halted is
- * true and there are none. */
-static tri_status sample(tri_trainer *t, share *s, const tri_ask *ask, tri_rollout *mine, bool *halted) {
+/* Collective over world. Generates answers to the prompts, which the ranks take by need. *mine receives this
+ * rank's answers. If the run is told to stop, *halted is true and there are none. */
+static tri_status sample(tri_trainer *t, prompts *s, const tri_ask *ask, tri_rollout *mine, bool *halted) {
   work             w = {t, ask};
   tri_generate_opt how = *ask->how;
   tri_halt_cause   cause = TRI_HALT_NOT;
@@ -100,8 +92,7 @@ static tri_status sample(tri_trainer *t, share *s, const tri_ask *ask, tri_rollo
   how.finished_ctx = s->answers;
   TRI_TRY(change_space(t));
   tri_halt_watch_begin(t->halt);
-  st = tri_sampler_generate(t->sampling.sampler, s->prompt, s->n, &how, t->se->stream, mine);
-  for (int q = 0; st == TRI_OK && q < mine->n_seq; q++) mine->place[q] = s->place[q / how.group];
+  st = tri_generate_by_need(t->sampling.sampler, tri_world_of(t), s->prompt, s->n, &how, t->se->stream, mine);
   tri_span wait = tri_span_begin(&t->spans, "wait for rewards", 0);
   if (st == TRI_OK) /* A reward program may take long. */
     tri_reward_set_await(t->reward, tri_halt_watch, t->halt);
@@ -112,7 +103,7 @@ static tri_status sample(tri_trainer *t, share *s, const tri_ask *ask, tri_rollo
 }
 
 /* Collective over world. Completes the rewards of this rank's answers. */
-static tri_status reward(tri_trainer *t, share *s, tri_rollout *mine) {
+static tri_status reward(tri_trainer *t, prompts *s, tri_rollout *mine) {
   tri_span span = tri_span_begin(&t->spans, "reward", 0);
 
   TRI_TRY(tri_answers_collect(s->answers, mine, tri_world_of(t)));
@@ -127,9 +118,27 @@ typedef struct greedy_answer {
   bool  failed;
 } greedy_answer;
 
-/* Collective over world. Makes and rewards a greedy answer to each of this rank's prompts, into out [s->n].
- * If *halted, there are none. */
-static tri_status answer_greedily(tri_trainer *t, share *s, const tri_ask *ask, greedy_answer *out,
+/* Collective over world. Gives every rank the greedy answers in r of all ranks, by place. Each place is on
+ * one rank, so the sums are exact. */
+static tri_status spread(tri_trainer *t, const tri_rollout *r, greedy_answer *out, int n) {
+  double    *x = NULL;
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(tri_agree(tri_world_of(t), TRI_ALLOC(x, 2 * (int64_t)n)));
+  for (int q = 0; q < r->n_seq; q++) {
+    x[2 * r->place[q]] = r->reward[q];
+    x[2 * r->place[q] + 1] = r->failed[q] != 0;
+  }
+  TRI_TRY_DONE(tri_host_sum(tri_world_of(t), x, 2 * (int64_t)n));
+  for (int k = 0; k < n; k++) out[k] = (greedy_answer){(float)x[2 * k], x[2 * k + 1] > 0};
+done:
+  TRI_FREE(x);
+  return st;
+}
+
+/* Collective over world. Makes and rewards a greedy answer to each prompt, into out [s->n] on every rank. If
+ * *halted, there are none. */
+static tri_status answer_greedily(tri_trainer *t, prompts *s, const tri_ask *ask, greedy_answer *out,
                                   bool *halted) {
   tri_rollout      r = {.store = &t->mine};
   tri_generate_opt how = *ask->how;
@@ -142,14 +151,15 @@ static tri_status answer_greedily(tri_trainer *t, share *s, const tri_ask *ask, 
   TRI_TRY_DONE(sample(t, s, &greedy, &r, halted));
   if (*halted) goto done;
   TRI_TRY_DONE(reward(t, s, &r));
-  for (int q = 0; q < r.n_seq; q++) out[q] = (greedy_answer){r.reward[q], r.failed[q] != 0};
+  TRI_TRY_DONE(spread(t, &r, out, s->n));
 done:
   tri_rollout_clear(&r);
   return st;
 }
 
-/* Collective over world. Makes and rewards all answers to this rank's prompts. If *halted, there are none. */
-static tri_status answer(tri_trainer *t, share *s, const tri_ask *ask, tri_rollout *mine, bool *halted) {
+/* Collective over world. Makes and rewards all answers to the prompts. *mine receives those of this rank. If
+ * *halted, there are none. */
+static tri_status answer(tri_trainer *t, prompts *s, const tri_ask *ask, tri_rollout *mine, bool *halted) {
   tri_ask        sampled = *ask;
   greedy_answer *greedy = NULL;
   tri_status     st = TRI_OK;
@@ -162,7 +172,7 @@ static tri_status answer(tri_trainer *t, share *s, const tri_ask *ask, tri_rollo
   if (*halted) goto done;
   TRI_TRY_DONE(reward(t, s, mine));
   for (int q = 0; ask->greedy && q < mine->n_seq; q++) {
-    const greedy_answer *g = &greedy[q / mine->group];
+    const greedy_answer *g = &greedy[mine->place[q]];
     mine->baseline[q] = g->earned;
     if (g->failed && q % mine->group == 0) mine->failed[q] |= TRI_FAILED_GREEDY;
   }
@@ -173,10 +183,10 @@ done:
 
 tri_status tri_batch_source_ask(tri_trainer *t, const tri_ask *ask, tri_rollout *out) {
   tri_rollout mine = {.store = &t->mine};
-  share       s;
+  prompts     s;
   tri_span    span;
   bool        halted;
-  tri_status  st = make_share(t, ask, &s);
+  tri_status  st = make_prompts(t, ask, &s);
 
   out->store = &t->whole;
   TRI_TRY_DONE(st);
@@ -190,7 +200,7 @@ tri_status tri_batch_source_ask(tri_trainer *t, const tri_ask *ask, tri_rollout 
   tri_span_end(&t->spans, &span);
 done:
   tri_rollout_clear(&mine);
-  free_share(&s);
+  free_prompts(&s);
   return st;
 }
 

@@ -88,15 +88,27 @@ static tri_status plan_eval(tri_trainer *t, const tri_longest *l) {
   return tri_evaluate_lines_plan(t);
 }
 
+/* Returns one rank's part of so many prompts, if each rank may have `parts` even parts of them. */
+static int64_t part_of(const tri_trainer *t, int64_t prompts, int64_t parts) {
+  int64_t R = t->se->rt.world_size, part = (prompts + R - 1) / R * parts;
+
+  return part < prompts ? part : prompts;
+}
+
 /* Returns the larger number of one rank's answers in a step and in an evaluation. */
-static int64_t answers_here(const tri_trainer *t) {
-  int64_t R = t->se->rt.world_size, n = 0;
+static int64_t answers_of(const tri_trainer *t, int64_t parts) {
+  int64_t n = 0;
 
   if (t->source->generates)
-    n = (t->cfg->rollout.rollout_batch_size + R - 1) / R * t->cfg->algo.num_generations;
+    n = part_of(t, t->cfg->rollout.rollout_batch_size, parts) * t->cfg->algo.num_generations;
   if (!wants_sampler(t)) return n;
-  return at_least(n, (t->plan.eval_at_once + R - 1) / R * t->cfg->eval.num_generations);
+  return at_least(n, part_of(t, t->plan.eval_at_once, parts) * t->cfg->eval.num_generations);
 }
+
+/* An even part, and the most of a fast rank. Chosen: with twice its part, it makes up for a rank that stands
+ * still. */
+static int64_t answers_here(const tri_trainer *t) { return answers_of(t, 1); }
+static int64_t most_answers_here(const tri_trainer *t) { return answers_of(t, 2); }
 
 /* Returns the inputs of all losses as flags. */
 static unsigned staging_reads(const tri_trainer *t) {
@@ -131,7 +143,7 @@ static tri_status plan_rollouts(tri_trainer *t, const tri_longest *l) {
   int64_t eval = wants_sampler(t) ? t->plan.eval_at_once * c->eval.num_generations : 0, most = l->learn,
           lines = tri_sequences(t, t->plan.eval_lines_at_once),
           answer = l->prompt + c->rollout.max_response_length;
-  int64_t step = tri_sequences(t, t->plan.samples) * (t->source->beside ? 2 : 1), mine = answers_here(t),
+  int64_t step = tri_sequences(t, t->plan.samples) * (t->source->beside ? 2 : 1), mine = most_answers_here(t),
           n = at_least(t->source->own_memory ? 0 : step, at_least(eval, lines));
 
   if (eval) most = at_least(most, answer);
@@ -333,7 +345,7 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
                         .max_prompt = l->prompt,
                         .max_new = c->rollout.max_response_length,
                         .max_prefill = b.prefill,
-                        .max_answers = answers_here(t)};
+                        .max_answers = most_answers_here(t)};
   return tri_sampler_open(se->device, se->ledger, t->learner[TRI_POLICY].model, c->model.dtype, &so,
                           &t->sampling.sampler);
 }
