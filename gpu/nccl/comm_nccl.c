@@ -349,7 +349,7 @@ static tri_status check_taken(tri_comm *const comm[TRI_SCOPE_COUNT], const hub *
       TRI_ENOMEM,
       "NCCL took %.0f MiB of GPU memory for %d communicators but the plan kept %.0f MiB. %.0f MiB are "
       "left for kernels and recorded steps, and they may need %.0f MiB. Lower NCCL_BUFFSIZE or NCCL_MAX_CTAS "
-      "in the environment, or make the plan smaller (train.max_tokens_per_gpu, rollout.max_sequences)",
+      "in the environment, or make the plan smaller (train.max_tokens_per_gpu, rollout.max_cached_tokens)",
       (double)taken / MiB, n, (double)kept / MiB, (double)now / MiB, (double)TRI_GPU_LIBRARY_BYTES / MiB);
 }
 

@@ -101,6 +101,7 @@ typedef struct tri_config {
     double          top_p;
     tri_config_list stop;
     int64_t         max_sequences;     /* decoded at once per rank, 0 for as memory allows */
+    int64_t         max_cached_tokens; /* tokens in a rank's key/value cache, 0 for as memory allows */
     int64_t         save_every;        /* steps, 0 for never */
     char           *replay;            /* folder, NULL to generate */
     bool            dynamic_sampling;  /* request more prompts for groups of equal rewards */

@@ -362,7 +362,11 @@ const tri_key tri_keys[] = {
   {"rollout.stop", TRI_KEY_LIST, ALL, FIXED, no_sampler, AT(rollout.stop), "", NULL, "",
    "Texts that end an answer."},
   {"rollout.max_sequences", TRI_KEY_I64, ALL, FREE, no_sampler, AT(rollout.max_sequences), COUNT0, "0", "samples",
-   "Answers each rank decodes at once. 0 lets the program choose. Lower it if the key/value cache does not fit into memory."},
+   "Answers each rank decodes at once. 0 lets the program choose, at most 512 on a GPU and 256 on cores."},
+  {"rollout.max_cached_tokens", TRI_KEY_I64, ALL, FREE, no_sampler, AT(rollout.max_cached_tokens), COUNT0, "0", "tokens",
+   "Tokens in the key/value cache of each rank, at least the longest answer with its prompt. 0 takes the memory that is "
+   "left, if the answers can use it. When the cache is full, the youngest answer gives up its part and is computed again "
+   "later. With run.sampler: exact this changes no answer. Lower it to leave memory to other uses."},
   {"rollout.save_every", TRI_KEY_I64, ANSWERS, FREE, NEVER, AT(rollout.save_every), COUNT0, "0", "steps",
    "Steps between rollouts saved to OUTPUT/rollouts/step-NNNNNNNN.jsonl. `trireme show OUTPUT` shows them. 0 saves none."},
   {"rollout.replay", TRI_KEY_TEXT, ANSWERS, FIXED, NEVER, AT(rollout.replay), "", NULL, "path",

@@ -64,7 +64,7 @@ const tri_key_alias tri_key_aliases[] = {
   {"response_length", "rollout.max_response_length"},
   {"data.max_response_length", "rollout.max_response_length"},
   {"max_answer_seq_len", "rollout.max_response_length"},
-  {"stop_strings", "rollout.stop"},
+  {"max_total_tokens", "rollout.max_cached_tokens"}, {"stop_strings", "rollout.stop"},
   {"dynamic_filtering", "rollout.dynamic_sampling"}, {"filter_groups.enable", "rollout.dynamic_sampling"},
   {"use_dynamic_sampling", "rollout.dynamic_sampling"},
   {"max_steps", "train.steps"}, {"total_training_steps", "train.steps"}, {"max_num_steps", "train.steps"},

@@ -211,14 +211,14 @@ static tri_status check_one(const tri_ledger *l, const pool *r, int ranks) {
                           ranks == 1 ? "" : "s", left, r->limit ? " under " : "", r->limit ? r->limit : ""));
   tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s\n", head.data);
   tri_text_free(&head);
-  TRI_TRY(tri_text_printf(
-      &table,
-      "trireme plan DECK computes settings that fit.\n"
-      "To make it smaller by hand, use fewer tokens at once (train.max_tokens_per_gpu or "
-      "train.micro_batch_size), model.recompute=layer, fewer rollout.max_sequences, shard.plan=zero3, "
-      "lora.rank, %s%sor more nodes",
-      r->d && tri_device_is_gpu(r->d) ? "shard.offload=all, " : "",
-      r->limit ? "a higher limit (Slurm: --mem), " : ""));
+  TRI_TRY(
+      tri_text_printf(&table,
+                      "trireme plan DECK computes settings that fit.\n"
+                      "To make it smaller by hand, use fewer tokens at once (train.max_tokens_per_gpu or "
+                      "train.micro_batch_size), model.recompute=layer, a smaller rollout.max_cached_tokens, "
+                      "shard.plan=zero3, lora.rank, %s%sor more nodes",
+                      r->d && tri_device_is_gpu(r->d) ? "shard.offload=all, " : "",
+                      r->limit ? "a higher limit (Slurm: --mem), " : ""));
   tri_error_lines(table.data);
   tri_text_free(&table);
   return TRI_ECONFIG;

@@ -9,36 +9,81 @@ int64_t tri_sampler_row_bytes(const tri_model_shape *sh, tri_dtype dtype, int64_
   return (tokens + TRI_PAGE) * sh->L * sh->G * sh->D * 2 * (int64_t)tri_dtype_bytes(dtype);
 }
 
-int64_t tri_sampler_most(const tri_device *d, int64_t n) {
-  return n > TRI_SAMPLER_SEQUENCES && !tri_device_is_gpu(d) ? TRI_SAMPLER_SEQUENCES : n;
+int64_t tri_sampler_page_bytes(const tri_model_shape *sh, tri_dtype dtype) {
+  return 2 * (int64_t)sh->L * sh->G * sh->D * TRI_PAGE * (int64_t)tri_dtype_bytes(dtype);
 }
 
-/* Sums the device bytes planned for the rollout phase and for always. */
-static tri_status planned(const tri_ledger *l, int64_t *bytes) {
-  tri_ledger_row *row = NULL;
-  int             n;
+int64_t tri_sampler_most(const tri_device *d, int64_t n) {
+  int64_t most = tri_device_is_gpu(d) ? TRI_SAMPLER_GPU_SEQUENCES : TRI_SAMPLER_SEQUENCES;
+
+  return n > most ? most : n;
+}
+
+/* Sums the bytes planned for the rollout phase and for always. On a GPU they are the device's, on the host's
+ * cores all. */
+static tri_status planned(const tri_session *se, int64_t *bytes) {
+  const tri_ledger *l = se->ledger;
+  bool              gpu = tri_device_is_gpu(se->device);
+  tri_ledger_row   *row = NULL;
+  int               n;
 
   *bytes = 0;
   TRI_TRY(tri_ledger_rows(l, &row, &n));
   for (int i = 0; i < n; i++)
-    if (row[i].kind == TRI_MEM_DEVICE && (row[i].phase & TRI_PHASE_ROLLOUT)) *bytes += row[i].bytes;
+    if ((!gpu || row[i].kind == TRI_MEM_DEVICE) && (row[i].phase & TRI_PHASE_ROLLOUT)) *bytes += row[i].bytes;
   TRI_FREE(row);
   return TRI_OK;
 }
 
-tri_status tri_sampler_fit(const tri_session *se, int64_t row_bytes, int64_t *n) {
-  tri_comm *world = se->comm[TRI_WORLD];
-  size_t    bytes_free, bytes_total;
-  int64_t   taken, left;
-  int       sharers;
+/* Collective over world. Returns how many of `bytes` on this rank's device the plan so far leaves. */
+static tri_status left_of(const tri_session *se, int64_t bytes, int64_t *left) {
+  int64_t taken;
 
-  TRI_TRY(tri_agree(world, planned(se->ledger, &taken)));
-  TRI_TRY(se->device->ops->mem_info(se->device, &bytes_free, &bytes_total));
-  TRI_TRY(tri_comm_sharers(&se->rt, world, se->device, &sharers));
-  left = (int64_t)(bytes_total / (size_t)sharers / 16 *
-                   15); /* chosen, the rest is for the device's context and for further needs of rows */
-  left -= taken + (int64_t)tri_session_beside_bytes(se);
+  TRI_TRY(tri_agree(se->comm[TRI_WORLD], planned(se, &taken)));
+  *left = bytes - taken - (int64_t)tri_session_beside_bytes(se);
+  return TRI_OK;
+}
+
+/* Collective over world. Returns this rank's share of the device's memory, free and in all. */
+static tri_status share_of(const tri_session *se, int64_t *bytes_free, int64_t *bytes) {
+  size_t free_now, total;
+  int    sharers;
+
+  TRI_TRY(se->device->ops->mem_info(se->device, &free_now, &total));
+  TRI_TRY(tri_comm_sharers(&se->rt, se->comm[TRI_WORLD], se->device, &sharers));
+  *bytes_free = (int64_t)(free_now / (size_t)sharers);
+  *bytes = (int64_t)(total / (size_t)sharers);
+  return TRI_OK;
+}
+
+tri_status tri_sampler_fit(const tri_session *se, int64_t row_bytes, int64_t *n) {
+  int64_t left, bytes_free, bytes;
+
+  TRI_TRY(share_of(se, &bytes_free, &bytes));
+  TRI_TRY(left_of(se, bytes / 16 * 15, &left)); /* chosen, the rest is for the device's context and for
+                                                  * further needs of rows */
   while (*n > TRI_SAMPLER_SEQUENCES && *n * row_bytes > left)
     *n = *n / 2 > TRI_SAMPLER_SEQUENCES ? *n / 2 : TRI_SAMPLER_SEQUENCES;
-  return tri_host_bcast(world, n, sizeof *n, 0); /* memory may differ by node */
+  return tri_host_bcast(se->comm[TRI_WORLD], n, sizeof *n, 0); /* memory may differ by node */
+}
+
+/* Chosen. Memory of a GPU that the cache leaves free, for its rows' other buffers and all that comes later.
+ * It is at most a 16th of the GPU. */
+static const int64_t spare_bytes = (int64_t)7 << 28;
+
+/* The free memory of the host changes from second to second, so a plan would differ from its run. Half of the
+ * whole memory does not change. */
+tri_status tri_sampler_fit_pages(const tri_session *se, int64_t page_bytes, int64_t *pages) {
+  int64_t left, bytes_free, bytes, fit, lack;
+  bool    gpu = tri_device_is_gpu(se->device);
+
+  TRI_TRY(share_of(se, &bytes_free, &bytes));
+  if (gpu) bytes_free -= bytes / 16 < spare_bytes ? bytes / 16 : spare_bytes;
+  TRI_TRY(left_of(se, gpu ? bytes_free : bytes / 16 * 15, &left));
+  if (!gpu && left > bytes / 2) left = bytes / 2;
+  fit = left > 0 ? left / page_bytes : 0;
+  lack = fit < *pages ? *pages - fit : 0;
+  TRI_TRY(tri_host_max(se->comm[TRI_WORLD], &lack, 1));
+  *pages -= lack;
+  return TRI_OK;
 }

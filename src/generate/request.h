@@ -17,8 +17,8 @@ typedef enum { TRI_REQUEST_QUEUED, TRI_REQUEST_RUNS, TRI_REQUEST_PARKED, TRI_REQ
 
 typedef struct tri_request {
   const tri_prompt *prompt; /* borrowed until the generation ends */
-  int               place;  /* of the prompt in the step */
-  int sample; /* of the answer among those to its prompt. Prompt id, sample and n key the draws */
+  int               place;  /* number of the prompt in the step */
+  int               sample; /* number of the answer to its prompt. Prompt id, sample and n key the draws */
   /* The tokens so far, without the prompt, with their log-probabilities in nats (NaN if given) and marks. */
   int32_t          *token;
   float            *logp;

@@ -1,7 +1,7 @@
 /* rows.c - the answers that run, and the pages they hold: who starts, grows, ends and gives up.
  *
- * There is one path into the cache. Of the k tokens known of an answer, its prompt's and its own, k - 1 are
- * prefilled, and the last is its first decode row. So no prefill needs the head, and an answer that lost its
+ * There is one path into the cache. All known tokens of an answer but the last are prefilled, those of its
+ * prompt too. The last one is its first decode row. So no prefill needs the head, and an answer that lost its
  * pages starts again in the same way.
  *
  * Answers to one prompt share its full pages. Those that begin together share its prefill too. The prompt is

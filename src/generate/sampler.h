@@ -47,9 +47,10 @@ typedef struct tri_sampler tri_sampler;
 /* Pure. Returns the tokens of one prefill for prompts of up to max_prompt tokens, at most n prompts at
  * once. */
 int64_t tri_sampler_prefill(int64_t n, int64_t max_prompt);
-/* Pure, these two. They return the pages of a cache in which every row has its full length, and the fewest
- * pages of a cache: those of the longest sequence, of its prompt and one more. */
+/* Pure. Returns the pages of a cache for the full length of every row. */
 int64_t tri_sampler_full_pages(int64_t max_sequences, int64_t max_prompt, int64_t max_new);
+/* Pure. Returns the fewest pages of a cache. They hold the longest sequence and its prompt, and one is
+ * spare. */
 int64_t tri_sampler_least_pages(int64_t max_prompt, int64_t max_new);
 /* Not collective. Plans the cache and the sampler's buffers in the ledger. The model is borrowed. */
 TRI_CHECKED tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri_dtype dtype,
@@ -59,7 +60,7 @@ void                   tri_sampler_close(tri_sampler **s);
 typedef struct tri_sampler_news {
   int64_t queued, running, done; /* answers that wait, run and have ended */
   int64_t want;                  /* further prompts whose answers could all start now, at least one if idle */
-  int64_t pages_free;            /* of the cache */
+  int64_t pages_free;            /* free pages of the cache */
   int64_t preempted;             /* times that an answer gave up its pages and waited again */
   int64_t recomputed;            /* tokens prefilled a second time */
   int64_t row_steps, row_steps_all; /* rows decoded in all steps, and rows there could have been */

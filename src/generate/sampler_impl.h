@@ -17,7 +17,7 @@ typedef struct tri_prefix {
   int32_t          *page;   /* [pages_each] the prompt's full pages, then the last one while it is kept */
   int               n_row;  /* rows that hold the full pages */
   bool              kept;   /* the prefix itself holds all its pages, for answers that wait */
-  int64_t           order;  /* of the newest answer that started with it */
+  int64_t           order;  /* queue index of the newest answer that started with it */
 } tri_prefix;
 
 /* One decode row, an answer that runs. */

@@ -17,14 +17,14 @@
  * start, and it can always take its next page after all others have given up. Each step brings it one token
  * closer to its end, so it ends, and the next one is the oldest. No answer waits forever. */
 typedef struct tri_seat {
-  int64_t           order; /* of arrival, different for all. The smallest is the oldest */
-  int64_t           pages; /* of a QUEUED one: pages it needs to start. Else: pages that only it holds */
+  int64_t           order; /* order of arrival, different for all. The smallest is the oldest */
+  int64_t           pages; /* pages it needs to start if it is QUEUED, else pages that only it holds */
   tri_request_state state;
 } tri_seat;
 
 /* Pure. Returns the oldest QUEUED seat if it may start, else -1. It needs a free row and its pages. `reserve`
- * free pages are kept for the answers that run, one for each that may grow, so that the start of one does not
- * soon cost another its pages. */
+ * free pages stay for the answers that run, one for each that may grow. Else a start would soon cost another
+ * answer its pages. */
 int tri_schedule_next(const tri_seat *seat, int n, int rows_free, int64_t pages_free, int64_t reserve);
 /* Pure. Returns the seat that gives its pages up, or -1 if there is none. It is the youngest PARKED one that
  * holds a page alone, because no step waits for it. Without such a seat it is the youngest that RUNS. It is

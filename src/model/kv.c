@@ -25,7 +25,7 @@ tri_status tri_kv_open(tri_device *d, tri_ledger *ledger, const tri_model_shape 
   if (pages <= 0 || pages > INT32_MAX / TRI_PAGE)
     TRI_FAIL(TRI_ECONFIG,
              "a key/value cache of %lld pages of %d tokens is too large for this program. Reduce "
-             "rollout.max_sequences or rollout.max_response_length",
+             "rollout.max_cached_tokens or rollout.max_response_length",
              (long long)pages, TRI_PAGE);
   TRI_TRY(TRI_ALLOC(*out, 1));
   kv = *out;

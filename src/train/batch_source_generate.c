@@ -75,6 +75,30 @@ static tri_status open_answers(tri_trainer *t, prompts *s, int group) {
   return tri_agree(tri_world_of(t), tri_answers_open(&o, &s->answers));
 }
 
+/* Adds the counts of the last generation to those of the step. */
+static void count_generation(tri_trainer *t) {
+  tri_sampler_news now, *sum = &t->sampling.did;
+
+  tri_sampler_tell(t->sampling.sampler, &now);
+  sum->preempted += now.preempted;
+  sum->recomputed += now.recomputed;
+  sum->row_steps += now.row_steps;
+  sum->row_steps_all += now.row_steps_all;
+}
+
+/* Collective over world. Reports the counts of the step's generations on all ranks. */
+static tri_status report_generations(tri_trainer *t) {
+  const tri_sampler_news *did = &t->sampling.did;
+  double                  x[] = {(double)did->preempted, (double)did->recomputed, (double)did->row_steps,
+                                 (double)did->row_steps_all};
+
+  TRI_TRY(tri_host_sum(tri_world_of(t), x, 4));
+  tri_metric_add(t->metrics, "preempted_answers", TRI_METRIC_RANK0, x[0]);
+  tri_metric_add(t->metrics, "recomputed_tokens", TRI_METRIC_RANK0, x[1]);
+  tri_metric_add(t->metrics, "rollout_use_ratio", TRI_METRIC_RANK0, x[3] > 0 ? x[2] / x[3] : 1);
+  return TRI_OK;
+}
+
 /* Collective over world. Generates answers to the prompts, which the ranks take by need. *mine receives this
  * rank's answers. If the run is told to stop, *halted is true and there are none. */
 static tri_status sample(tri_trainer *t, prompts *s, const tri_ask *ask, tri_rollout *mine, bool *halted) {
@@ -93,6 +117,7 @@ static tri_status sample(tri_trainer *t, prompts *s, const tri_ask *ask, tri_rol
   TRI_TRY(change_space(t));
   tri_halt_watch_begin(t->halt);
   st = tri_generate_by_need(t->sampling.sampler, tri_world_of(t), s->prompt, s->n, &how, t->se->stream, mine);
+  if (st == TRI_OK) count_generation(t);
   tri_span wait = tri_span_begin(&t->spans, "wait for rewards", 0);
   if (st == TRI_OK) /* A reward program may take long. */
     tri_reward_set_await(t->reward, tri_halt_watch, t->halt);
@@ -276,9 +301,13 @@ static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out, int64_t *
 
   if (ask.greedy) ask.all += ask.n;
   (void)step; /* the cursor chooses the prompts */
-  if (tri_batch_source_selects(t)) return collect(t, &ask, out, lines);
+  t->sampling.did = (tri_sampler_news){0};
   *lines = ask.n;
-  return tri_batch_source_ask(t, &ask, out);
+  if (tri_batch_source_selects(t))
+    TRI_TRY(collect(t, &ask, out, lines));
+  else
+    TRI_TRY(tri_batch_source_ask(t, &ask, out));
+  return tri_halt_decided(t->halt) ? TRI_OK : report_generations(t);
 }
 
 static tri_status measure(tri_trainer *t, tri_longest *l) {

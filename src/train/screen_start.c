@@ -185,6 +185,10 @@ static tri_status say_plan(const tri_trainer *t) {
   SAY("shard plan: params %s, grads %s, optimizer %s", tri_shard_scope_name(p.params),
       tri_shard_scope_name(p.grads), tri_shard_scope_name(p.optim));
   SAY("%s", t->plan.batch.equation);
+  if (t->plan.batch.rollout_samples && t->plan.decode_full < t->plan.decode)
+    SAY("    a rank decodes %lld answers at once, %lld of full length (%lld tokens): %lld tokens cached",
+        (long long)t->plan.decode, (long long)t->plan.decode_full, (long long)t->plan.max_tokens,
+        (long long)t->plan.cached);
   if (t->health.trend.selected)
     SAY("dynamic sampling: up to %lld extra batches per step replace groups of equal rewards. The reward "
         "column counts only the groups kept.",

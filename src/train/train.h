@@ -100,10 +100,14 @@ typedef struct tri_step_plan {
   tri_eval_set     eval[TRI_CONFIG_EVAL_SETS];
   int64_t packed;     /* most tokens of a micro-batch, or 0 if micro-batches have a fixed number of samples */
   bool    by_default; /* the deck does not set `packed`, so available memory decides it */
-  int64_t pass_tokens;    /* most tokens of one forward pass of a rank */
-  int64_t decode;         /* most answers decoded at once on a rank */
-  tri_split_opt split;    /* how this rank splits the step's first mini-batch */
-  bool          on_paper; /* in a pretended session. Prompts and weights need not exist. */
+  int64_t pass_tokens;       /* most tokens of one forward pass of a rank */
+  int64_t decode;            /* most answers decoded at once on a rank */
+  int64_t decode_full;       /* answers of full length that its cache holds, at most `decode` */
+  int64_t cached;            /* tokens in its cache */
+  int64_t cache_spare_bytes; /* bytes of the cache beyond those of one answer with its prompt */
+  bool    cache_is_least;    /* the cache takes more memory than is left, because it holds just one answer */
+  tri_split_opt split;       /* how this rank splits the step's first mini-batch */
+  bool          on_paper;    /* in a pretended session. Prompts and weights need not exist. */
   bool evaluates; /* only evaluates a checkpoint. Nothing learns, and nothing is written to run.output. */
   const struct tri_trainer *like; /* borrowed. This trainer lends data and rewards. NULL to open new ones. */
 } tri_step_plan;
@@ -117,6 +121,7 @@ typedef struct tri_sampling {
   float             inv_temperature; /* scales logits in sampling and in the loss */
   tri_rollout_store kept;            /* a step selected from the answers in t->whole (rollout/select.h) */
   int64_t           failed;          /* unrewarded answers among all asked for in a selected step */
+  tri_sampler_news  did;             /* sums of the step's generations on this rank: its counts alone */
   bool              said_filled;     /* the warning about a step with too few groups was given */
 } tri_sampling;
 

@@ -168,30 +168,12 @@ static tri_status plan_rollouts(tri_trainer *t, const tri_longest *l) {
                         (size_t)(step * l->learn) * sizeof *t->token_sum, (void **)&t->token_sum);
 }
 
-/* Returns the bytes of key/value cache for one answer with its prompt. */
-static int64_t answer_bytes(const tri_trainer *t, const tri_longest *l) {
-  return tri_sampler_row_bytes(tri_source_shape(t->learner[TRI_POLICY].source), t->cfg->model.dtype,
-                               l->prompt + t->cfg->rollout.max_response_length);
-}
+/* Returns the most answers decoded at once by a rank. */
+static int64_t plan_decode(const tri_trainer *t) {
+  int64_t n = at_least(answers_here(t), 1), asked = t->cfg->rollout.max_sequences;
 
-/* Collective over world. Computes the most answers decoded at once by a rank. This is its share of a step or
- * an evaluation, limited by half of its memory. */
-static tri_status plan_decode(const tri_trainer *t, const tri_longest *l, int64_t *out) {
-  const tri_config *c = t->cfg;
-  int64_t           n = at_least(answers_here(t), 1), each = answer_bytes(t, l);
-  size_t            bytes_free, bytes_total;
-  int               sharers;
-
-  if (c->rollout.max_sequences) {
-    *out = c->rollout.max_sequences < n ? c->rollout.max_sequences : n;
-    return TRI_OK;
-  }
-  TRI_TRY(t->se->device->ops->mem_info(t->se->device, &bytes_free, &bytes_total));
-  n = tri_sampler_most(t->se->device, n);
-  TRI_TRY(tri_comm_sharers(&t->se->rt, t->se->comm[TRI_WORLD], t->se->device, &sharers));
-  while (n > 1 && n * each > (int64_t)(bytes_total / (size_t)sharers / 2)) n /= 2;
-  *out = n;
-  return TRI_OK;
+  if (asked) return asked < n ? asked : n;
+  return tri_sampler_most(t->se->device, n);
 }
 
 /* Most tokens and rows of one batch in learning, decoding and prefill. */
@@ -199,7 +181,6 @@ typedef struct batch_space {
   int64_t learn, learn_rows, decode, prefill;
 } batch_space;
 
-/* Collective over world. */
 static tri_status plan_batches(tri_trainer *t, const tri_longest *l, batch_space *b) {
   const tri_config *c = t->cfg;
   int64_t           micro = tri_sequences(t, t->plan.batch.micro_batch_size),
@@ -215,8 +196,7 @@ static tri_status plan_batches(tri_trainer *t, const tri_longest *l, batch_space
   t->plan.pass_tokens = b->learn;
   if (t->source->generates && micro) b->learn_rows = micro * c->rollout.max_response_length;
   if (!wants_sampler(t)) return TRI_OK;
-  TRI_TRY(plan_decode(t, l, &b->decode));
-  TRI_TRY(tri_host_bcast(tri_world_of(t), &b->decode, sizeof b->decode, 0)); /* nodes may differ in memory */
+  b->decode = plan_decode(t);
   b->prefill = tri_sampler_prefill(b->decode, l->prompt);
   return TRI_OK;
 }
@@ -287,6 +267,11 @@ static tri_status choose_factors(tri_trainer *t, const tri_longest *l) {
   return TRI_OK;
 }
 
+/* Returns the tokens of the longest answer with its prompt. */
+static int64_t longest_answer(const tri_trainer *t, const tri_longest *l) {
+  return l->prompt + t->cfg->rollout.max_response_length;
+}
+
 static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_space *b,
                              const tri_longest *longest) {
   const tri_config *c = t->cfg;
@@ -312,7 +297,7 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_space *
   mo.rope_long = tri_rope_is_long(mo.shape, t->plan.rope_factors, longest_sequence(t, longest));
   if (tri_learner_has_adapters(t, l)) mo.lora = *tri_source_lora(l->source);
   if (rollout) {
-    mo.max_tokens = at_least(b->learn, at_least(b->prefill, b->decode));
+    mo.max_tokens = at_least(at_least(b->learn, longest_answer(t, longest)), at_least(b->prefill, b->decode));
     mo.max_rows = at_least(b->learn_rows, b->decode);
   }
   if (l == &t->learner[TRI_REWARD_MODEL]) {
@@ -322,11 +307,59 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_space *
   return tri_model_open(t->se->device, t->se->comm, t->se->ledger, &mo, &l->model);
 }
 
+/* Collective over world. Chooses the pages of the cache, as many as the rows can use, the deck allows and the
+ * plan leaves memory for. */
+static tri_status plan_pages(tri_trainer *t, const tri_longest *l, int64_t rows, int64_t *pages) {
+  const tri_config      *c = t->cfg;
+  const tri_model_shape *sh = tri_source_shape(t->learner[TRI_POLICY].source);
+  int64_t                most = c->rollout.max_response_length, asked = c->rollout.max_cached_tokens;
+  int64_t                full = tri_sampler_full_pages(rows, l->prompt, most);
+  int64_t                least = tri_sampler_least_pages(l->prompt, most);
+  int64_t                bytes = tri_sampler_page_bytes(sh, c->model.dtype);
+
+  *pages = full;
+  if (least > full) least = full;
+  if (asked && asked / TRI_PAGE < least)
+    TRI_FAIL(
+        TRI_ECONFIG,
+        "rollout.max_cached_tokens = %lld: one answer of full length does not fit. The longest prompt "
+        "with its answer has %lld tokens, and the cache needs %lld. Leave the key out or set at least %lld",
+        (long long)asked, (long long)longest_answer(t, l), (long long)(least * TRI_PAGE),
+        (long long)(least * TRI_PAGE));
+  if (asked && asked / TRI_PAGE < full) *pages = asked / TRI_PAGE;
+  TRI_TRY(tri_sampler_fit_pages(t->se, bytes, pages));
+  t->plan.cache_is_least = *pages < least;
+  if (*pages < least) *pages = least;
+  t->plan.cached = *pages * TRI_PAGE;
+  t->plan.cache_spare_bytes = (*pages - least) * bytes;
+  t->plan.decode_full = at_least(*pages * rows / full, 1);
+  return TRI_OK;
+}
+
+/* Collective over world. Opens the sampler last, since its cache takes the memory that is left. */
+static tri_status open_sampler(tri_trainer *t, const tri_longest *l, const batch_space *b) {
+  const tri_config *c = t->cfg;
+  int64_t           most = c->rollout.max_response_length, pages;
+  tri_sampler_opt   so = {.max_sequences = (int)b->decode,
+                          .max_prompt = l->prompt,
+                          .max_new = most,
+                          .max_prefill = b->prefill,
+                          .max_answers = most_answers_here(t)};
+
+  t->plan.decode = b->decode;
+  TRI_TRY(plan_pages(t, l, b->decode, &pages));
+  if (pages < tri_sampler_full_pages(b->decode, l->prompt, most)) {
+    so.max_pages = pages;
+    so.max_prefill = at_least(b->prefill, longest_answer(t, l));
+  }
+  return tri_sampler_open(t->se->device, t->se->ledger, t->learner[TRI_POLICY].model, c->model.dtype, &so,
+                          &t->sampling.sampler);
+}
+
 /* Collective over world. Opens all parts that hold planned memory. */
 static tri_status open_models(tri_trainer *t, const tri_longest *l) {
-  const tri_config *c = t->cfg;
-  tri_session      *se = t->se;
-  batch_space       b;
+  tri_session *se = t->se;
+  batch_space  b;
 
   TRI_TRY(plan_eval(t, l));
   TRI_TRY(plan_batches(t, l, &b));
@@ -339,15 +372,17 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
   TRI_TRY(plan_rollouts(t, l));
   if (!t->plan.evaluates) TRI_TRY(tri_save_plan(t));
   if (!wants_sampler(t)) return TRI_OK;
-  if (!c->rollout.max_sequences) TRI_TRY(tri_sampler_fit(se, answer_bytes(t, l), &b.decode));
-  t->plan.decode = b.decode;
-  tri_sampler_opt so = {.max_sequences = (int)b.decode,
-                        .max_prompt = l->prompt,
-                        .max_new = c->rollout.max_response_length,
-                        .max_prefill = b.prefill,
-                        .max_answers = most_answers_here(t)};
-  return tri_sampler_open(se->device, se->ledger, t->learner[TRI_POLICY].model, c->model.dtype, &so,
-                          &t->sampling.sampler);
+  return open_sampler(t, l, &b);
+}
+
+/* Collective over world. Takes the planned memory. If it does not suffice for a cache of one answer, the
+ * message says so. */
+static tri_status take_memory(tri_trainer *t) {
+  tri_status st = tri_session_take_memory(t->se);
+
+  if (st == TRI_ECONFIG && t->plan.cache_is_least)
+    tri_error_lines("\none answer of full length does not fit into the key/value cache");
+  return st;
 }
 
 /* Undoes open_models and the plan of its memory. */
@@ -584,7 +619,7 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_runlog *
   TRI_TRY(begin(cfg, se, NULL, &(tri_step_plan){0}, t));
   t->runlog = runlog;
   TRI_TRY(make_plan(t, NULL));
-  TRI_TRY(tri_session_take_memory(se));
+  TRI_TRY(take_memory(t));
   TRI_TRY(tri_save_rehearse(t));
   for (int i = 0; i < TRI_ROLE_COUNT; i++)
     if (t->learner[i].model) TRI_TRY(tri_model_start(t->learner[i].model, se->stream));
@@ -613,7 +648,7 @@ tri_status tri_trainer_open_to_evaluate(const tri_config *cfg, tri_session *se, 
   TRI_TRY(tri_inputs_open_to_evaluate(t, &l));
   TRI_TRY(choose_factors(t, &l));
   TRI_TRY(open_packed(t, &l));
-  TRI_TRY(tri_session_take_memory(se));
+  TRI_TRY(take_memory(t));
   for (int i = 0; i < TRI_ROLE_COUNT; i++)
     if (t->learner[i].model) TRI_TRY(tri_model_start(t->learner[i].model, se->stream));
   TRI_TRY(tri_state_load_weights(t));

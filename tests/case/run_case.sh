@@ -46,6 +46,7 @@ device_planned() { # output folder: bytes of the device that its newest start pl
     END { for (p in bytes) if (p != "always" && bytes[p] > most) most = bytes[p]; printf "%.0f\n", bytes["always"] + most }'
 }
 
+# The share of rows in use depends on the number of ranks.
 numbers() { # output folder: its metrics without what may differ between equal runs
-  sed -E 's/"(time_[a-z_]*|mem_[a-z_]*|[a-z_]*_per_s)": [^,}]*(, )?//g' "$1/metrics.jsonl"
+  sed -E 's/"(time_[a-z_]*|mem_[a-z_]*|[a-z_]*_per_s|rollout_use_ratio)": [^,}]*(, )?//g' "$1/metrics.jsonl"
 }

@@ -235,7 +235,7 @@ static void test_words(void **state) {
   seen[1].starved = true;
   infos[1].memory_limit_bytes = (uint64_t)402 << 20;
   EXPECT_WORDS(121, "out_of_memory", "rank 1 on n0, cpu: ", "died", "1001)", "out of memory", "402.0 MiB\n",
-               "--mem", "--mem-per-cpu", "train.max_tokens_per_gpu", "rollout.max_sequences\n", "learn",
+               "--mem", "--mem-per-cpu", "train.max_tokens_per_gpu", "rollout.max_cached_tokens\n", "learn",
                "all_gather policy layer 3 weights\n", "rank 0 ", "412", "world", "0-1", "2-3\n");
   set_up(NULL);
   for (int r = 0; r < 3; r++) wait_in(r, TRI_RANK_STATUS_WORLD, 5, 600);

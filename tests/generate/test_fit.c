@@ -26,8 +26,8 @@ static void a_row_is_its_cache(void **state) {
   assert_int_equal(tri_sampler_row_bytes(&sh, TRI_F32, 100), (100 + 32) * 2 * 48 * 4);
 }
 
-/* The cores of the host take 256, whatever memory there is. */
-static void the_host_has_a_limit(void **state) {
+/* The cores of the host take 256 and a GPU 512, whatever memory there is. */
+static void rows_have_a_limit(void **state) {
   tri_session se;
 
   (void)state;
@@ -36,7 +36,8 @@ static void the_host_has_a_limit(void **state) {
   assert_int_equal(tri_sampler_most(se.device, 100), 100);
   tri_session_close(&se);
   open_paper(&se, (size_t)80 * GIB);
-  assert_int_equal(tri_sampler_most(se.device, 4096), 4096);
+  assert_int_equal(tri_sampler_most(se.device, 4096), 512);
+  assert_int_equal(tri_sampler_most(se.device, 300), 300);
   tri_session_close(&se);
 }
 
@@ -70,9 +71,45 @@ static void a_gpu_is_filled(void **state) {
   }
 }
 
+/* A page of 32 tokens, with 2 layers of 3 heads of 8 columns, for keys and for values. */
+static void a_page_is_its_tokens(void **state) {
+  tri_model_shape sh = {.L = 2, .G = 3, .D = 8};
+
+  (void)state;
+  assert_int_equal(tri_sampler_page_bytes(&sh, TRI_BF16), 32 * 2 * 48 * 2);
+  assert_int_equal(tri_sampler_page_bytes(&sh, TRI_F32), 32 * 2 * 48 * 4);
+}
+
+/* Pages of 1 GiB on a GPU of 80 GiB, of which a context takes 0.5 GiB. The cache leaves 1.75 GiB, and a 16th
+ * of a GPU of 16 GiB, so 1 GiB. */
+static void the_cache_takes_what_is_left(void **state) {
+  static const struct {
+    int64_t gpu_gib, planned_gib, asked, want;
+  } cases[] = {{80, 0, 50, 50},  {80, 0, 100, 76}, {80, 40, 100, 36},
+               {80, 76, 100, 0}, {80, 79, 5, 0},   {16, 4, 100, 9}};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    void       *always, *learn;
+    size_t      bytes = (size_t)cases[i].planned_gib * GIB;
+    int64_t     n = cases[i].asked;
+    tri_session se;
+    open_paper(&se, (size_t)cases[i].gpu_gib * GIB);
+    assert_in_range(tri_session_beside_bytes(&se), GIB, (size_t)GIB + GIB / 4);
+    assert_int_equal(tri_ledger_add(se.ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "a", bytes, &always),
+                     0);
+    assert_int_equal(
+        tri_ledger_add(se.ledger, TRI_MEM_DEVICE, TRI_PHASE_LEARN, false, "b", (size_t)40 * GIB, &learn), 0);
+    assert_int_equal(tri_sampler_fit_pages(&se, GIB, &n), TRI_OK);
+    assert_int_equal(n, cases[i].want);
+    tri_session_close(&se);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_row_is_its_cache),
-                                     cmocka_unit_test(the_host_has_a_limit),
-                                     cmocka_unit_test(a_gpu_is_filled)};
+                                     cmocka_unit_test(rows_have_a_limit), cmocka_unit_test(a_gpu_is_filled),
+                                     cmocka_unit_test(a_page_is_its_tokens),
+                                     cmocka_unit_test(the_cache_takes_what_is_left)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -762,8 +762,8 @@ static void small_caches_change_nothing(void **state) {
   const int64_t   pages[] = {0, full / 2, full / 5, tri_sampler_least_pages(LONGEST, MOST_NEW)};
 
   (void)state;
-  for (int type = 0; type < 3; type++)
-    for (int k = 0; k < 4; k++) {
+  for (int type = test_step(2) - 1; type < 3; type += test_step(3)) /* brief: bf16 with all and the least */
+    for (int k = 0; k < 4; k += test_step(3)) {
       bench b;
       few_pages = pages[k];
       spy_on_pages();
@@ -787,12 +787,12 @@ static void small_caches_change_nothing(void **state) {
 
 /* Any number of pages will do, and any number of rows and of answers to a prompt. Several ranks try a few. */
 static void every_cache_will_do(void **state) {
-  const int      rows[] = {2, 9, 20}, groups[] = {6, 1, 5}, each = world->size > 1 ? 40 : test_step(9);
+  const int      rows[] = {2, 9, 20}, groups[] = {6, 1, 5}, each = world->size > 1 ? 40 : test_step(50);
   static answers want, a;
 
   (void)state;
   n_ends = 0;
-  for (int i = 0; i < 3; i++) {
+  for (int i = test_step(3) - 1; i < 3; i++) {
     int64_t full = tri_sampler_full_pages(rows[i], LONGEST, MOST_NEW);
     for (few_pages = full; few_pages >= tri_sampler_least_pages(LONGEST, MOST_NEW); few_pages -= each) {
       bench b;

@@ -40,7 +40,7 @@ rows() {
       words("000 001 002 011 012 022 111 112 122 222")   # params, grads, optimizer
       words("1:1 2:1 2:2 4:1 4:2 4:4 3:1")               # ranks, of a node
       words("f32 bf16 fp16"); words("none layer"); words("none optimizer frozen all"); words("full lora"); words("0 0.5")
-      words("exact rescore trust"); words("free held"); words("rule judge"); words("same small"); words("micro tokens")
+      words("exact rescore trust"); words("free held"); words("rule judge"); words("same small"); words("micro tokens"); words("0 96") # cached tokens
       for (k = 0; k < count; k++) {
         best = -1
         for (try = 0; try < 60; try++) {
@@ -62,7 +62,7 @@ scope=(none node world)
 deck_of() { # a row's words: of=
   local as=$1 plan=$2 node=${3#*:} type=$4 recompute=$5 offload=$6 lora=$7 ema=$8
   shift 8
-  local sampler=$1 ref=$2 judge=$3 critic=$4 batch=$5 rewards="{name: regex, pattern: '[0-4]'}" frozen=0
+  local sampler=$1 ref=$2 judge=$3 critic=$4 batch=$5 cached=$6 rewards="{name: regex, pattern: '[0-4]'}" frozen=0
   of=(algo.name="$as" shard.params="${scope[${plan:0:1}]}" shard.grads="${scope[${plan:1:1}]}" shard.optimizer="${scope[${plan:2:1}]}"
     run.ranks_per_node="$node" model.dtype="$type" model.recompute="$recompute" algo.ema_beta="$ema")
   [ "$lora" = full ] || of+=(lora.rank=4)
@@ -72,7 +72,8 @@ deck_of() { # a row's words: of=
   rm) of+=(data.train="$dir/pairs.jsonl" train.train_batch_size=24) ;;
   dpo | kto) frozen=1 && of+=(data.train="$dir/$([ "$as" = dpo ] && echo pairs || echo labelled).jsonl" train.train_batch_size=24) ;;
   *)
-    of+=(data.train="$dir/data.jsonl" algo.num_generations=2 rollout.rollout_batch_size=12 rollout.max_response_length=4 run.sampler="$sampler")
+    of+=(data.train="$dir/data.jsonl" algo.num_generations=2 rollout.rollout_batch_size=12 rollout.max_response_length=4 run.sampler="$sampler"
+      rollout.max_cached_tokens="$cached")
     [ "$ref" = free ] || { frozen=1 && of+=(algo.kl_coef=0.01); }
     [ "$judge" = rule ] || { frozen=1 && rewards+=", {name: model, path: $dir/judge}"; }
     [ "$as:$critic" != ppo:small ] || of+=(critic.path="$dir/judge")

@@ -135,7 +135,7 @@ static tri_status put_death(const about *a, tri_text *out) {
   if (limit > 0) TRI_TRY(tri_text_printf(out, ". The memory limit of its control group is %.1f MiB", limit));
   return tri_text_printf(
       out, "\n  Ask for more memory (Slurm: --mem or --mem-per-cpu), or reduce the need: fewer ranks\n"
-           "  per node, a smaller train.max_tokens_per_gpu or rollout.max_sequences");
+           "  per node, a smaller train.max_tokens_per_gpu or rollout.max_cached_tokens");
 }
 
 tri_status tri_peers_words(const tri_rank_info *info, const tri_seen *seen, int n, const tri_limits *limit,

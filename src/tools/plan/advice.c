@@ -12,8 +12,7 @@
 typedef struct attempt {
   tri_plan_job job;
   tri_advice   a;
-  int64_t      micro, accum, tokens, at_once; /* deck values with these changes. 0: the deck does not use this
-                                               * number */
+  int64_t micro, accum, tokens; /* deck values with these changes. 0: the deck does not use this number */
 } attempt;
 
 typedef struct asked {
@@ -48,11 +47,14 @@ static void put_number(attempt *x, const char *key, int64_t n) {
 
 /* ---- trying an attempt ---- */
 
+/* Without the part of the cache that only takes what is left. */
 static int64_t weight_of(const tri_plan *p) {
-  if (!p->job.gpu) return p->sum.rollout + p->sum.learn;
+  int64_t spare = p->t.plan.cache_spare_bytes;
+
+  if (!p->job.gpu) return p->sum.rollout + p->sum.learn - spare;
   return 2 * tri_plan_bytes(p, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS) +
          tri_plan_bytes(p, TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT) +
-         tri_plan_bytes(p, TRI_MEM_DEVICE, TRI_PHASE_LEARN);
+         tri_plan_bytes(p, TRI_MEM_DEVICE, TRI_PHASE_LEARN) - spare;
 }
 
 /* Makes the user's arguments without those of changed keys, followed by the changes of the deck. The caller
@@ -75,7 +77,6 @@ static void take_numbers(attempt *x, const tri_plan *p) {
   x->micro = p->t.plan.batch.micro_batch_size;
   x->accum = p->t.plan.batch.gradient_accumulation_steps;
   x->tokens = p->t.plan.packed;
-  x->at_once = p->t.source->generates ? p->t.plan.decode : 0;
 }
 
 /* Plans an attempt. *weight sums both phases, so that a change of the smaller phase counts too. It is 0 if
@@ -137,16 +138,7 @@ static bool smaller_pass(const asked *q, attempt *x) {
   return true;
 }
 
-enum { LEAST_AT_ONCE = 8 };    /* chosen. With fewer rows a decode step only reads weights */
 enum { FINEST_TOKENS = 1024 }; /* chosen. Passes smaller by less than this take the same time */
-
-static bool fewer_at_once(const asked *q, attempt *x) {
-  (void)q;
-  if (x->at_once < 2 * LEAST_AT_ONCE) return false;
-  x->at_once /= 2;
-  put_number(x, "rollout.max_sequences", x->at_once);
-  return true;
-}
 
 static bool spread(const asked *q, attempt *x) {
   tri_shard_plan s = q->p->cfg.shard.scope;
@@ -178,7 +170,7 @@ static bool more_nodes(const asked *q, attempt *x) {
 }
 
 /* Small changes cost seconds at most. Large ones cost more time. More nodes come last. */
-static const notch small[] = {less_kept, smaller_pass, fewer_at_once}, large[] = {spread, offload};
+static const notch small[] = {less_kept, smaller_pass}, large[] = {spread, offload};
 enum { N_SMALL = sizeof small / sizeof *small, N_LARGE = sizeof large / sizeof *large };
 
 static attempt begin(const asked *q) {
@@ -265,8 +257,6 @@ static tri_status relax_number(const asked *q, search *s, int i, int64_t finest)
 /* Raises the numbers that were halved. */
 static tri_status relax(const asked *q, search *s) {
   for (int i = 0; i < s->x.a.n; i++) {
-    if (same_key(s->x.a.change[i], "rollout.max_sequences"))
-      TRI_TRY(relax_number(q, s, i, LEAST_AT_ONCE / 2));
     if (same_key(s->x.a.change[i], "train.max_tokens_per_gpu")) TRI_TRY(relax_number(q, s, i, FINEST_TOKENS));
   }
   return TRI_OK;
@@ -382,8 +372,8 @@ static tri_status with_nodes(const asked *q, const search *from, found *f) {
   return TRI_OK;
 }
 
-/* Looks for larger GPUs when neither the deck nor more nodes help. */
-static tri_status larger_gpus(const asked *q, found *f) {
+/* Looks for larger GPUs when neither the deck nor more nodes help, first on the same number of nodes. */
+static tri_status larger_gpus(const asked *q, bool more, found *f) {
   static const char *const larger[] = {"a100-80", "h200", "b200"};
 
   for (size_t i = 0; i < sizeof larger / sizeof *larger && q->p->job.gpu && !f->n; i++) {
@@ -394,8 +384,7 @@ static tri_status larger_gpus(const asked *q, found *f) {
     snprintf(text, sizeof text, "--gpu=%s", larger[i]);
     put(&s.x, text);
     TRI_TRY(try(q, &s.x, &s.fits, &s.weight));
-    TRI_TRY(explore(q, &s, f));
-    if (!f->n) TRI_TRY(with_nodes(q, &s, f));
+    TRI_TRY(more ? with_nodes(q, &s, f) : explore(q, &s, f));
   }
   return TRI_OK;
 }
@@ -408,7 +397,7 @@ tri_status tri_plan_advise(const char *path, char *const *args, int n_args, cons
 
   TRI_TRY(explore(&q, &s, &f));
   TRI_TRY(with_nodes(&q, &s, &f));
-  if (!f.n) TRI_TRY(larger_gpus(&q, &f));
+  for (int more = 0; more < 2 && !f.n; more++) TRI_TRY(larger_gpus(&q, more, &f));
   *n = choose(&f, out);
   return TRI_OK;
 }

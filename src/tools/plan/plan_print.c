@@ -38,6 +38,9 @@ static tri_status put_batch(const tri_plan *p, tri_text *out) {
              (long long)p->cfg.rollout.rollout_batch_size, plural(p->cfg.rollout.rollout_batch_size),
              (long long)p->cfg.algo.num_generations, (long long)b->steps_per_rollout,
              plural(b->steps_per_rollout), (long long)p->t.plan.decode);
+  if (b->rollout_samples && p->t.plan.decode_full < p->t.plan.decode)
+    TRI_LINE(out, "    %lld of full length (%lld tokens): %lld tokens cached",
+             (long long)p->t.plan.decode_full, (long long)p->t.plan.max_tokens, (long long)p->t.plan.cached);
   return TRI_OK;
 }
 

@@ -122,7 +122,7 @@ static tri_cost_rollout rollout_of(const tri_plan *p) {
                             .prompt_tokens = measure(t).prompt,
                             .answers = prompts * ((double)p->cfg.algo.num_generations + greedy),
                             .answer_tokens = (double)p->cfg.rollout.max_response_length,
-                            .at_once = (double)t->plan.decode};
+                            .at_once = (double)t->plan.decode_full};
 }
 
 /* Sums of seconds. They use the machine's figures, scaled by the measured speed of the policy if there is

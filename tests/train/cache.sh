@@ -1,0 +1,51 @@
+#!/bin/bash
+# cache.sh - learns the same with a key/value cache that is too small for all answers at once.
+# SPDX-License-Identifier: BSD-3-Clause
+#
+#   tests/train/cache.sh PROGRAM RANKS
+#
+# Judge: the run whose cache holds all answers. Runs with a third of that cache, and with the least, have the same rollouts and the
+# same numbers of every step, with evaluations, except how often answers gave up their part of the cache. Their memory is that of
+# trireme plan, to the byte. A cache of less than one answer is refused by the run, by --check and by plan.
+set -eu
+. "$(dirname "$0")/../case/run_case.sh"
+write_deck
+fail() { cat "$dir/log"; echo "cache: $*"; exit 1; }
+number() { sed -n "\$s/.*\"$1\": \([0-9.]*\).*/\1/p" "$2"; } # of the last line
+sum() { grep -o "\"$1\": [0-9]*" "$2" | awk '{ n += $2 } END { print n + 0 }'; } # of all lines
+rest() { sed -E 's/"(preempted_answers|recomputed_tokens)": [^,}]*(, )?//g'; } # lines of numbers without these
+sed 's/"max_position_embeddings": *[0-9]*/"max_position_embeddings": 128/' "$here/inputs/quickstart/config.json" > "$dir/long.json"
+common="model.config=$dir/long.json rollout.max_response_length=90 rollout.save_every=1 train.steps=2 algo.ppo_epochs=1
+  train.micro_batch_size=1 eval.steps=1 eval.num_generations=2 eval.temperature=1 checkpoint.save_steps=0 checkpoint.save_final=false"
+
+# An answer has 3 pages of 32 tokens and its prompt 1. A rank decodes 16 answers, which may take 51 pages. 5 pages are the least.
+for tokens in 0 544 160; do
+  # shellcheck disable=SC2086
+  launch "$ranks" "$dir/$tokens" $common rollout.max_cached_tokens=$tokens
+  # shellcheck disable=SC2086
+  "$program" plan "$dir/deck.yaml" run.output="$dir/none" $common rollout.max_cached_tokens=$tokens --gpus-per-node "$ranks" \
+    --device cpu --json > "$dir/plan.json" 2> "$dir/log" || fail "$tokens: no plan"
+  line=$dir/$tokens/metrics.jsonl
+  [ "$(number mem_planned_bytes "$dir/plan.json")" = "$(number mem_used_bytes "$line")" ] || fail "$tokens: not the memory of the plan"
+  again=$(sum recomputed_tokens "$line") gave=$(sum preempted_answers "$line") use=$(number rollout_use_ratio "$line")
+  case $tokens in
+  0) [ "$gave/$again" = 0/0 ] || fail "$gave answers gave up, $again tokens again, though the cache holds all" ;;
+  *) [ "$gave" -gt 0 ] && [ "$again" -gt 0 ] || fail "$tokens: no answer gave up" ;;
+  esac
+  awk -v x="$use" 'BEGIN { exit !(x > 0 && x <= 1) }' || fail "$tokens: $use of the rows are in use"
+  [ "$tokens" = 0 ] || awk -v x="$use" -v all="$most" 'BEGIN { exit !(x < all) }' || fail "$tokens: $use of the rows, $most with all pages"
+  [ "$tokens" != 0 ] || most=$use
+  diff <(numbers "$dir/0" | rest) <(numbers "$dir/$tokens" | rest) || fail "$tokens: other numbers"
+  for step in 1 2; do
+    cmp "$dir/0/rollouts/step-0000000$step.jsonl" "$dir/$tokens/rollouts/step-0000000$step.jsonl" || fail "$tokens: other answers"
+  done
+done
+[ "$(number mem_used_bytes "$dir/160/metrics.jsonl")" -lt "$(number mem_used_bytes "$dir/0/metrics.jsonl")" ] || fail "no less memory"
+
+# shellcheck disable=SC2086
+for way in "plan --device cpu" "train --check"; do
+  code=0
+  "$program" ${way% --*} "$dir/deck.yaml" run.output="$dir/none" $common rollout.max_cached_tokens=159 --${way#*--} > "$dir/log" 2>&1 || code=$?
+  [ "$code" = 64 ] && grep -q "rollout.max_cached_tokens = 159" "$dir/log" || fail "$way: exit code $code for a cache of less than one answer"
+done
+echo "cache: $ranks ranks: $again tokens again with the least cache, the same answers"
