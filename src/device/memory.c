@@ -99,7 +99,8 @@ static int largest_beside(const tri_ledger *l, tri_ledger_case but, const entry 
   return most;
 }
 
-/* True if the entry takes memory of its own. It lies over others if its member is not the overlay's largest. */
+/* True if the entry takes memory of its own. It lies over others if its member is not the overlay's
+ * largest. */
 static bool counts(const tri_ledger *l, tri_ledger_case but, const entry *e) {
   size_t bytes[TRI_LEDGER_MEMBERS];
 
@@ -148,8 +149,8 @@ static size_t offset_in_overlay(const tri_ledger *l, const entry *e, bool *first
   return at;
 }
 
-/* Places one entry. at[phase] is the end of what is placed in its phase, start[phase][overlay] where an overlay
- * begins. */
+/* Places one entry. at[phase] is the end of what is placed in its phase, start[phase][overlay] where an
+ * overlay begins. */
 static void place_one(tri_ledger *l, entry *e, char *base, size_t at[4],
                       size_t start[4][TRI_LEDGER_OVERLAYS]) {
   size_t bytes[TRI_LEDGER_MEMBERS], offset;

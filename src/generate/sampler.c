@@ -262,13 +262,17 @@ tri_status tri_sampler_end(tri_sampler *s) {
   return st == TRI_OK ? end : st;
 }
 
-/* Returns the further prompts whose answers fit into free rows and pages, even if the prompts are long. */
+/* Returns the further prompts whose answers can start in free rows and pages, even if the prompts are long.
+ * The last answer to a prompt takes the prompt's last page over. A cache of full length has pages for every
+ * row. */
 static int64_t groups_wanted(const tri_sampler *s, const tri_sampler_news *n) {
-  int64_t group = s->gen.group, each = pages_for(s->opt.max_prompt) + group;
-  int64_t rows = (s->opt.max_sequences - s->n_row) / group;
-  int64_t pages = (n->pages_free - tri_rows_reserve(s)) / each, fit = rows < pages ? rows : pages;
-  int64_t queued = (n->queued + group - 1) / group;
+  int64_t group = s->gen.group, each = pages_for(s->opt.max_prompt) + group - 1;
+  int64_t fit = (s->opt.max_sequences - s->n_row) / group;
+  int64_t pages = (n->pages_free - tri_rows_reserve(s)) / each, queued = (n->queued + group - 1) / group;
 
+  if (pages < fit &&
+      s->pages < tri_sampler_full_pages(s->opt.max_sequences, s->opt.max_prompt, s->opt.max_new))
+    fit = pages;
   if (!n->queued && !n->running) return fit > 1 ? fit : 1;
   return fit > queued ? fit - queued : 0;
 }
