@@ -218,7 +218,7 @@ static void live_line_counts_answers(void **state) {
            TRI_MPIEXEC, TRI_PROGRAM, many, "seen_two");
   assert_int_equal(run_on_terminal(command, 80, 0), 0);
   cli_shows(raw, "step 1/1  rollout ~0/1024  reward ");
-  cli_shows(raw, "step 1/1  rollout ~512/1024  reward "); /* both ranks decode 256 at once */
+  cli_shows(raw, "step 1/1  rollout ~256/1024  reward "); /* the 256 that this rank decodes at once */
 }
 
 static void narrow_terminals_get_a_narrow_line(void **state) {
