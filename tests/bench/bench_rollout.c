@@ -6,7 +6,7 @@
  * cache of PAGES pages.
  *   whole  Each rank gets an even part of the prompts before it begins. Every answer has pages for its full
  *          length, so a rank decodes as many at once as have space, at most ROWS.
- *   need   Ranks take prompts by need, and answers take pages as they grow. A rank decodes up to ROWS at once.
+ *   need   Ranks take prompts by need, and answers take pages as they grow. A rank decodes up to ROWS.
  * It prints one line of the slowest rank's seconds, all tokens of answers, the share of the rows in use, how
  * often answers gave up their pages, and the tokens that were computed again. */
 /* SPDX-License-Identifier: BSD-3-Clause */
