@@ -32,7 +32,8 @@ static bool keeps(const tri_params *p, tri_state_kind kind) {
 tri_status tri_offload_plan(tri_params *p, tri_ledger *l, tri_param_unit *u) {
   static const char *const what[] = {"master weights", "moments", "moments", "average"};
 
-  TRI_TRY(tri_params_plan(p, l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "gradients",
+  /* An accumulator is fresh from one update to the first micro-batch of the next. */
+  TRI_TRY(tri_params_plan(p, l, TRI_MEM_DEVICE, TRI_PHASE_LEARN, true, "gradients",
                           (size_t)tri_params_share(p, u, p->layout.plan.grads).count * 4, &u->acc));
   for (int k = 0; k < TRI_STATE_COUNT; k++)
     if (keeps(p, (tri_state_kind)k))
