@@ -1,7 +1,6 @@
 /* rounds.c - a chain of rounds, each one MPI_Iallgather. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rounds.h"
-#include "base/clock.h"
 #include "base/host_memory.h"
 #include "comm/peers/rank_status.h"
 #include "comm_host.h"
@@ -11,8 +10,6 @@
 #include <string.h>
 
 enum { UNHEARD = TRI_ROUNDS_UNHEARD };
-/* Chosen: a round of the others usually takes less. */
-static const double failed_wait_s = 10;
 
 /* A told round. Each rank sends one number more than its words: its status. */
 typedef struct slot {
@@ -30,7 +27,6 @@ struct tri_rounds {
   slot       at[UNHEARD];  /* round n is at[n % UNHEARD] */
   int64_t   *out;          /* [size, words], words of the round heard last */
   tri_status failed;       /* this rank's error, once told */
-  double     failed_s;     /* since when it waits for the others with this error. 0: not yet */
   bool (*look)(void *ctx); /* called while hear waits, or NULL */
   void       *ctx;
   tri_rounds *next; /* next in the list `kept`, else NULL */
@@ -75,7 +71,7 @@ static bool is_pending(const tri_rounds *r) {
   return false;
 }
 
-/* A rank that failed may leave a round pending. MPI still writes into it, so the object is kept as long as
+/* After an error of MPI a round may be pending. MPI still writes into it, so the object is kept as long as
  * the process lives. */
 static tri_rounds *kept;
 
@@ -137,28 +133,20 @@ void tri_rounds_look(tri_rounds *r, bool (*look)(void *ctx), void *ctx) {
   r->ctx = ctx;
 }
 
-/* Returns true if this rank failed and has waited long enough for the others. */
-static bool is_alone(tri_rounds *r) {
-  if (r->failed == TRI_OK) return false;
-  if (r->failed_s <= 0) r->failed_s = tri_now_s();
-  return tri_now_s() - r->failed_s > failed_wait_s;
-}
-
-/* Waits for the oldest unheard round. *alone: the others did not come in time to hear this rank's error. */
-static tri_status wait_for(tri_rounds *r, bool *alone) {
+/* Waits for the oldest unheard round, however long, also with an error of this rank. If it went on alone, it
+ * would wait in another collective than the others, who agree on the error when they hear of it. */
+static tri_status wait_for(tri_rounds *r) {
   slot      *x = slot_of(r, r->heard + 1);
   tri_pause  pause = {0};
   bool       done = false;
   tri_status st = test(x, &done);
 
-  *alone = false;
   if (st != TRI_OK || done) return st;
   tri_rank_status_wait(chain_of(r), x->number);
-  while (st == TRI_OK && !done && !*alone) {
+  while (st == TRI_OK && !done) {
     if (r->look) r->look(r->ctx);
     tri_pause_idle(&pause);
     st = test(x, &done);
-    *alone = st == TRI_OK && !done && is_alone(r);
   }
   tri_rank_status_leave(false);
   return st;
@@ -177,13 +165,12 @@ static bool take(tri_rounds *r) {
 }
 
 tri_status tri_rounds_hear(tri_rounds *r, const int64_t **all) {
-  bool failed = false, alone;
+  bool failed = false;
 
   TRI_ASSERT(r->heard < r->told);
   *all = r->out;
   do {
-    TRI_TRY(wait_for(r, &alone));
-    if (alone) return r->failed;
+    TRI_TRY(wait_for(r));
     failed = take(r) || failed;
   } while (failed && r->heard < r->told);
   return failed ? tri_agree(r->c, r->failed) : TRI_OK;

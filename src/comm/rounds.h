@@ -27,8 +27,7 @@ void tri_rounds_close(tri_rounds **r);
 TRI_CHECKED tri_status tri_rounds_tell(tri_rounds *r, const int64_t *mine, tri_status st);
 /* Collective over c. Waits until all ranks have told their words of the oldest unheard round. *all [size,
  * words] receives them. It is owned by r and valid until the next call of hear. If a rank told an error in
- * this round, hears the remaining rounds too and returns as tri_agree does, on all ranks. If the others do
- * not come within seconds, the failed rank returns its error alone. */
+ * this round, hears the remaining rounds too and returns as tri_agree does, on all ranks. */
 TRI_CHECKED tri_status tri_rounds_hear(tri_rounds *r, const int64_t **all);
 /* Not collective. While hear waits, it calls look(ctx) again and again, for other work that must go on then.
  * The result is not used. */
