@@ -138,9 +138,12 @@ static tri_status run_to_end(needs *x) {
   return TRI_OK;
 }
 
+/* Collective over world. A rank that cannot begin tells it before it ends, because the end may wait for all
+ * ranks. */
 static tri_status open_needs(tri_comm *world, needs *x) {
-  tri_status st = TRI_ALLOC(x->want, x->size);
+  tri_status st = tri_sampler_prepare(x->s);
 
+  if (st == TRI_OK) st = TRI_ALLOC(x->want, x->size);
   if (st == TRI_OK) st = TRI_ALLOC(x->give, x->size);
   if (st == TRI_OK && !x->s->opt.max_answers) st = TRI_ALLOC(x->r, x->most);
   if (st == TRI_OK && x->s->opt.max_answers) x->r = tri_request_memory_list(x->s->memory);
@@ -162,7 +165,7 @@ tri_status tri_generate_by_need(tri_sampler *s, tri_comm *world, const tri_promp
                   .most = most < all ? most : all};
   tri_status st = TRI_OK, end;
 
-  TRI_TRY(tri_sampler_begin(s, gen, stream));
+  TRI_TRY(tri_sampler_hold(s, gen, stream));
   TRI_TRY_DONE(open_needs(world, &x));
   TRI_TRY_DONE(deal_all(&x));
   if (!x.over) TRI_TRY_DONE(run_to_end(&x));

@@ -187,8 +187,15 @@ static tri_status take_step(tri_sampler *s) {
 
 /* ---- a generation ---- */
 
-/* Prepares a generation while the weights are held. */
-static tri_status prepare(tri_sampler *s) {
+tri_status tri_sampler_hold(tri_sampler *s, const tri_generate_opt *gen, tri_stream *stream) {
+  TRI_ASSERT(gen->max_new <= s->opt.max_new && gen->group > 0);
+  TRI_TRY(tri_model_hold(s->model, true, stream));
+  s->gen = *gen;
+  s->stream = stream;
+  return TRI_OK;
+}
+
+tri_status tri_sampler_prepare(tri_sampler *s) {
   tri_rows_begin(s);
   tri_request_memory_begin(s->memory);
   if (s->opt.max_answers) s->queue = tri_request_memory_queue(s->memory);
@@ -202,11 +209,8 @@ static tri_status prepare(tri_sampler *s) {
 tri_status tri_sampler_begin(tri_sampler *s, const tri_generate_opt *gen, tri_stream *stream) {
   tri_status st, end;
 
-  TRI_ASSERT(gen->max_new <= s->opt.max_new && gen->group > 0);
-  TRI_TRY(tri_model_hold(s->model, true, stream));
-  s->gen = *gen;
-  s->stream = stream;
-  st = prepare(s);
+  TRI_TRY(tri_sampler_hold(s, gen, stream));
+  st = tri_sampler_prepare(s);
   if (st == TRI_OK) return TRI_OK;
   end = tri_sampler_end(s); /* the other ranks release the weights too */
   (void)end;                /* the first error is reported */

@@ -17,6 +17,15 @@ typedef struct bench {
   int32_t     *token;
 } bench;
 
+static tri_device_ops spied; /* the device's table with a fill that can fail */
+static tri_status (*real_fill)(tri_stream *s, void *at, int value, size_t bytes);
+static size_t failing_bytes; /* a fill of so many bytes fails, or 0 */
+
+static tri_status spy_fill(tri_stream *s, void *at, int value, size_t bytes) {
+  if (failing_bytes && bytes == failing_bytes) TRI_FAIL(TRI_EDEVICE, "no fill %d", 29);
+  return real_fill(s, at, value, bytes);
+}
+
 static bool is_slow(const bench *b) { return b->se.rt.world_rank == b->se.rt.world_size - 1; }
 
 /* The last rank decodes `slow` rows at once, the others `rows`. */
@@ -30,6 +39,10 @@ static void open_bench(bench *b, int rows, int slow, int64_t max_answers) {
 
   memset(b, 0, sizeof *b);
   session_open(&b->se, 1);
+  spied = *b->se.device->ops;
+  real_fill = spied.fill;
+  spied.fill = spy_fill;
+  b->se.device->ops = &spied;
   so.max_sequences = is_slow(b) ? slow : rows;
   golden_open_model(&b->g, "model/qwen2");
   opt = model_options(&b->g, &b->se, TRI_F32, 300);
@@ -198,11 +211,34 @@ static void all_ranks_end_together(void **state) {
   close_bench(&b);
 }
 
+/* The last rank cannot clear its page table. All ranks return its error, though the end of a generation waits
+ * for all ranks of a node. */
+static void a_rank_that_cannot_begin_is_heard(void **state) {
+  watcher          w = {0};
+  tri_generate_opt gen = how(&w);
+  tri_rollout      mine = {0};
+  bench            b;
+
+  (void)state;
+  open_bench(&b, 4, 4, 0);
+  if (is_slow(&b)) failing_bytes = 4 * ((LONGEST + NEW + TRI_PAGE - 1) / TRI_PAGE) * sizeof(int32_t);
+  CHECK(tri_generate_by_need(b.s, b.se.comm[TRI_WORLD], b.prompt, PROMPTS, &gen, b.se.stream, &mine) ==
+            TRI_EDEVICE &&
+        mine.n_seq == 0 && refusal_is("spy_fill() 29"));
+  tri_error_clear();
+  failing_bytes = 0;
+  OK(tri_generate_by_need(b.s, b.se.comm[TRI_WORLD], b.prompt, PROMPTS, &gen, b.se.stream, &mine));
+  CHECK(mine.n_seq == w.ended);
+  tri_rollout_free(&mine);
+  close_bench(&b);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_slow_rank_answers_fewer),
       cmocka_unit_test(few_answers_have_memory),
       cmocka_unit_test(all_ranks_end_together),
+      cmocka_unit_test(a_rank_that_cannot_begin_is_heard),
   };
 
   return cmocka_run_group_tests(tests, ranks_open, ranks_close);
