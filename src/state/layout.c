@@ -37,7 +37,7 @@ tri_range tri_layout_share(const tri_layout *l, int u, tri_shard_scope s) {
   const tri_place *at = &l->place;
   int64_t parts = s == TRI_SHARD_NONE ? 1 : at->local_size, index = s == TRI_SHARD_NONE ? 0 : at->local_rank;
 
-  if (s == TRI_SHARD_WORLD) {
+  if (s == TRI_SHARD_WORLD) { /* the number of the part is local_rank * nodes + node (comm.h says why) */
     parts *= at->nodes;
     index = index * at->nodes + at->node;
   }

@@ -33,7 +33,8 @@ static tri_status update_part(void *ctx, const tri_optim_view *v, tri_stream *s)
   return TRI_OK;
 }
 
-/* Collective over world. Updates all units. A unit's new weights travel while the next unit is updated. */
+/* Collective over world. Updates all units. If params and optimizer have different scopes, a unit's new
+ * weights travel while the next unit is updated. Otherwise each rank updates the share it keeps. */
 static tri_status update_all(tri_params *p, const tri_optim_opt *opt, const tri_adamw_rule *rule,
                              tri_stream *s) {
   const tri_params_opt *o = tri_params_options(p);

@@ -1,5 +1,5 @@
 /* params.h - the parameter store, with sharded weights, gradients and optimizer state, gathered one unit at a
- * time. */
+ * time. comm.h defines the parameter scope and the gradient scope. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PARAMS_H
 #define TRI_PARAMS_H
@@ -68,26 +68,26 @@ enum { TRI_USE_FWD = 1, TRI_USE_BWD = 2 };
 /* Collective over the parameter scope. Starts gathering a unit and returns. A second call costs nothing. unit
  * < 0 means none. */
 TRI_CHECKED tri_status tri_params_prefetch(tri_params *p, int unit, tri_stream *s);
-/* Collective over the parameter scope. *out is valid for work in s until release, once per acquire. `use`
- * selects the packed forms. `next` is the unit acquired after this one, or -1, and is prefetched meanwhile. A
- * unit has one holder at a time, because the unit owns the views in *out. The next acquire or tri_params_grad
- * of the unit overwrites them. */
+/* Collective over the parameter scope (comm.h). *out is valid for work in s until release, once per acquire.
+ * `use` selects the packed forms. `next` is the unit acquired after this one, or -1, and is prefetched
+ * meanwhile. A unit has one holder at a time, because the unit owns the views in *out. The next acquire or
+ * tri_params_grad of the unit overwrites them. */
 TRI_CHECKED tri_status tri_params_acquire(tri_params *p, int unit, int use, int next, tri_stream *s,
                                           tri_weights *out);
 TRI_CHECKED tri_status tri_params_release(tri_params *p, int unit, tri_stream *s);
 /* Collective over the parameter scope. Drops all gathered units. Call it before another store generates in
  * this workspace, and after the last use of the workspace there. */
 TRI_CHECKED tri_status tri_params_forget_all(tri_params *p, tri_stream *s);
-/* Collective over the parameter scope. Gathers every unit and keeps all of them (for generation), or releases
- * them again. */
+/* Collective over the parameter scope (comm.h). Gathers every unit and keeps all of them for generation, or
+ * ends this use. Their memory stays planned. */
 TRI_CHECKED tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s);
 
 /* Not collective. Returns the unit's full-size f32 gradient. Add to it. If out->fresh, the first caller must
  * write all elements of the matrices of linear[j] instead. */
 TRI_CHECKED tri_status tri_params_grad(tri_params *p, int unit, tri_stream *s, tri_weights *out);
-/* Collective over the gradient scope. With `last`, no further micro-batch comes before the update, and the
- * call is collective over world. Ends the unit's part in this micro-batch. Its reduction, as the plan says,
- * starts and runs beside later work in s. */
+/* Collective over the gradient scope (comm.h), with `last` over world. `last` says that no further
+ * micro-batch comes before the update. Ends the unit's part in this micro-batch. Its reduction, as the plan
+ * says, starts and runs beside later work in s. */
 TRI_CHECKED tri_status tri_params_grad_done(tri_params *p, int unit, tri_stream *s, bool last);
 
 /* Collective over world, after the last unit of the last micro-batch. Makes s wait for all reductions. The

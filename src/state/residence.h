@@ -13,9 +13,9 @@
  *   segment  The ranks of a node have all weights once, in shared memory, so nothing moves.
  *   host     A frozen store's share lies in host memory. It is copied into a slot and gathered there.
  *
- * The slice of a divided model (issue 40) will be the fifth. Its plan_slots adds the slices in
+ * The slice of a divided model will be the fifth. Its plan_slots adds the slices in
  * TRI_PHASE_ROLLOUT. Its hold makes them. While the store is held, its acquire gives views of them. Otherwise
- * it gathers as the ring does, a field at a time.
+ * it gathers as the ring does, a param at a time.
  *
  * Operations are collective over the parameter scope, except as said. A failure ends the run. */
 typedef struct tri_residence {
