@@ -263,8 +263,8 @@ typedef struct tri_reward_call {
 /* Mean of an extra number in a reward's replies, over the answers with that number. */
 typedef struct tri_reward_mean {
   char   name[TRI_EXTRA_NAME_BYTES];
-  double sum;
-  double n; /* answers */
+  double sum, rest; /* their total is the sum. rest: its part below the last bit of `sum`, 0 in a result */
+  double n;         /* answers */
 } tri_reward_mean;
 /* Not collective. Gives a finished answer to the rewards that work beside generation. `number` must
  * be one of the next call's numbers. */

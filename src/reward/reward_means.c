@@ -26,11 +26,21 @@ static tri_reward_mean *find_place(tri_reward_means *m, const char *name) {
   return &m->at[i];
 }
 
+/* Adds x with its rounding error (Knuth, The Art of Computer Programming 2, 4.2.2, theorem B). The ranks take
+ * prompts by need, so the order of the numbers may differ between runs. A plain sum would then differ in its
+ * last bits. */
+static void add(tri_reward_mean *to, double x) {
+  double sum = to->sum + x, part = sum - to->sum;
+
+  to->rest += (to->sum - (sum - part)) + (x - part);
+  to->sum = sum;
+}
+
 void tri_reward_means_add(tri_reward_means *m, const tri_extras *x) {
   for (int i = 0; i < x->n; i++) {
     tri_reward_mean *to = find_place(m, x->at[i].name);
     if (!to) continue;
-    to->sum += x->at[i].value;
+    add(to, x->at[i].value);
     to->n++;
   }
 }
@@ -45,7 +55,8 @@ static void add_all(tri_reward_means *m, const tri_reward_means *of) {
   for (int i = 0; i < of->n; i++) {
     tri_reward_mean *to = find_place(m, of->at[i].name);
     if (!to) continue;
-    to->sum += of->at[i].sum;
+    add(to, of->at[i].sum);
+    to->rest += of->at[i].rest;
     to->n += of->at[i].n;
   }
 }
@@ -88,6 +99,10 @@ tri_status tri_reward_set_extras(tri_reward_set *s, int i, tri_comm *world,
              row->name, TRI_EXTRAS_MOST);
   row->warned_more |= m.has_more;
   memcpy(mean, m.at, (size_t)m.n * sizeof *mean);
+  for (int k = 0; k < m.n; k++) {
+    mean[k].sum += mean[k].rest;
+    mean[k].rest = 0;
+  }
   *n = m.n;
   return TRI_OK;
 }

@@ -249,6 +249,24 @@ static void further_numbers_are_kept(void **state) {
   tri_reward_set_close(&set);
 }
 
+/* The mean has the same bits in any order of the answers. Plain sums of these are 0.6 and
+ * 0.6000000000000001. */
+static void means_have_no_order(void **state) {
+  static const char *const words[] = {"more:\"x\":0.3 more:\"x\":0.2 more:\"x\":0.1",
+                                      "more:\"x\":0.1 more:\"x\":0.2 more:\"x\":0.3"};
+  tri_reward_set          *set = open_set("", "20", "drop");
+  tri_reward_mean          mean[TRI_EXTRAS_MOST];
+  int                      n;
+
+  (void)state;
+  for (int k = 0; k < 2; k++) {
+    (void)ask(set, words[k]);
+    assert_int_equal(tri_reward_set_extras(set, 0, NULL, mean, &n), TRI_OK);
+    assert_true(n == 1 && mean[0].n == 3 && mean[0].sum == 0.6);
+  }
+  tri_reward_set_close(&set);
+}
+
 /* With more names than space the first ones in sorted order stay, whatever the order of arrival. */
 static void the_first_names_stay(void **state) {
   char            words[2][512] = {"", ""};
@@ -793,6 +811,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {CASE(answers),
                                      CASE(answers_come_in_any_order),
                                      CASE(further_numbers_are_kept),
+                                     CASE(means_have_no_order),
                                      CASE(the_first_names_stay),
                                      CASE(a_trial_tells_of_all),
                                      CASE(much_is_asked_at_once),
