@@ -147,16 +147,8 @@ static tri_status submit(tri_answers *x, const finished *f) {
   return tri_reward_set_submit(x->opt.set, &a, f->number);
 }
 
-/* Returns an answer's number in the step from its number in the caller's own prompts. */
-static int number_in_step(const tri_answers *x, int own) {
-  int group = x->opt.group;
-
-  return x->opt.place ? x->opt.place[own / group] * group + own % group : own;
-}
-
-tri_status tri_answers_put(void *answers, int own, const int32_t *answer, int64_t n, tri_stop_reason why) {
+tri_status tri_answers_put(void *answers, int number, const int32_t *answer, int64_t n, tri_stop_reason why) {
   tri_answers       *x = answers;
-  int                number = number_in_step(x, own);
   const tri_example *e = example_of(x, number);
   const finished     f = {number, e->token, answer, e->n_token, n, why == TRI_STOP_LENGTH};
 

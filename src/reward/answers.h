@@ -21,8 +21,6 @@ typedef struct tri_answers_opt {
   const char               *model;     /* its folder, for that message, or NULL */
   const tri_example *const *example;   /* [n/group] the answered data line of each place */
   int                       n, group;  /* number of the step's answers, and of answers to each example */
-  const int32_t            *place;     /* place in the step of each of the caller's own prompts. NULL if they
-                                        * are all prompts in order */
   const int32_t            *end;       /* [n_end] end tokens, not part of an answer's text */
   int                       n_end;
 } tri_answers_opt;
@@ -33,16 +31,15 @@ typedef struct tri_answers tri_answers;
 TRI_CHECKED tri_status tri_answers_open(const tri_answers_opt *o, tri_answers **out);
 /* Gives up answers that were put but not collected. */
 void tri_answers_close(tri_answers **x);
-/* Not collective. Takes a finished answer of n tokens, once each. `own` is prompt * group + sample among the
- * caller's own prompts. Serves as tri_generate_opt.finished. */
-TRI_CHECKED tri_status tri_answers_put(void *answers, int own, const int32_t *answer, int64_t n,
+/* Not collective. Takes the finished answer `number` of n tokens, once each. Serves as
+ * tri_generate_opt.finished. */
+TRI_CHECKED tri_status tri_answers_put(void *answers, int number, const int32_t *answer, int64_t n,
                                        tri_stop_reason why);
 /* Collective over world. Each rank has its own r with the answers it put, possibly none, with their places
  * and samples. Fills reward, part and failed of every sequence. */
 TRI_CHECKED tri_status tri_answers_collect(tri_answers *x, tri_rollout *r, tri_comm *world);
 /* Collective over world. Does the same for a finished r, whose sequences are the answers in order. With
- * `shared` every rank has the same r, and rewards
- * beside the ranks are asked only once for each answer. */
+ * `shared` every rank has the same r, and rewards beside the ranks are asked only once for each answer. */
 TRI_CHECKED tri_status tri_answers_reward(tri_rollout *r, const tri_answers_opt *o, tri_comm *world,
                                           bool shared);
 /* Not collective. Returns the number of answers, greedy ones included, with a failed reward. With `warn` it

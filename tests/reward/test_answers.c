@@ -302,7 +302,7 @@ static void put_backwards(tri_answers *x, const int32_t *place, int n, tri_rollo
     r->sample[q] = number % GROUP;
     r->prompt_id[q] = FIRST_ID + number / GROUP;
     r->token[2 * q + 1] = token;
-    OK(tri_answers_put(x, own, &token, 1, TRI_STOP_EOS));
+    OK(tri_answers_put(x, number, &token, 1, TRI_STOP_EOS));
   }
 }
 
@@ -313,7 +313,7 @@ static void numbers_are_the_steps(void **state) {
   tri_example                 example[PLACES];
   const tri_example          *list[PLACES];
   int32_t                     place[PLACES];
-  tri_answers_opt             o = {.tokenizer = tokenizer, .example = list, .group = GROUP, .place = place};
+  tri_answers_opt             o = {.tokenizer = tokenizer, .example = list, .group = GROUP};
   tri_answers                *x;
   tri_rollout                 r = {0};
   int                         n = 0, texts = 0;
