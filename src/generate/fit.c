@@ -1,4 +1,4 @@
-/* fit.c - chooses the number of sequences a rank decodes at once, if the deck does not. */
+/* fit.c - chooses the number of sequences a rank decodes at once, and the pages of its cache. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fit.h"
 

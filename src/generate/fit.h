@@ -1,4 +1,4 @@
-/* fit.h - chooses the number of sequences a rank decodes at once, if the deck does not. */
+/* fit.h - chooses the number of sequences a rank decodes at once, and the pages of its cache. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_FIT_H
 #define TRI_FIT_H

@@ -35,10 +35,10 @@ typedef struct tri_generate_opt {
   tri_status (*finished)(void *finished_ctx, int number, const int32_t *answer, int64_t n,
                          tri_stop_reason why);
   void *finished_ctx;
-  /* Called between rounds, if not NULL. If it returns true, the generation drops all answers. */
+  /* Called between decode steps, if not NULL. If it returns true, the generation drops all answers. */
   bool (*halt)(void *halt_ctx);
   void *halt_ctx;
-  /* Called between rounds with the number of finished answers of this rank, if not NULL. */
+  /* Called between decode steps with the number of finished answers of this rank, if not NULL. */
   void (*progress)(void *progress_ctx, int finished, int total);
   void *progress_ctx;
 } tri_generate_opt;

@@ -65,9 +65,10 @@ typedef struct tri_layout {
  * plan.params. */
 tri_layout tri_layout_make(const tri_unit_spec *unit, tri_shard_plan plan, tri_place place, bool train);
 int64_t    tri_layout_padded(const tri_layout *l, int u);
-/* Returns this rank's share of unit u if scope s divides it. No other function knows how shares are cut. A
- * share is one range. A divided model will cut a unit's params apart. Then a share becomes several ranges,
- * one behind the other in memory, and its callers walk them. */
+/* Returns this rank's share of unit u if scope s divides it. Only this function computes it. A share is one
+ * range, and the shares of successive ranks lie one behind the other, as the collectives of the store need
+ * it. A divided model will cut a unit's params apart. Then a share becomes several ranges, one behind the
+ * other in memory, and its callers walk them. */
 tri_range tri_layout_share(const tri_layout *l, int u, tri_shard_scope s);
 /* Returns the index of the unit's flat element in the array of that share. The share must contain it. */
 int64_t tri_layout_at(const tri_layout *l, int u, tri_shard_scope s, int64_t element);

@@ -59,9 +59,9 @@ typedef struct tri_param_flight {
   tri_req         req;
 } tri_param_flight;
 
-typedef struct tri_shared  tri_shared;  /* residence_segment.c */
+typedef struct tri_shared  tri_shared;  /* params_share.c */
 typedef struct tri_offload tri_offload; /* offload.c */
-typedef struct tri_pieces  tri_pieces;  /* optim_host.c */
+typedef struct tri_pieces  tri_pieces;  /* offload.c */
 
 struct tri_params {
   tri_params_opt              opt;
