@@ -69,9 +69,9 @@ struct tri_params {
   tri_device                 *device;                /* borrowed */
   tri_comm                   *comm[TRI_SCOPE_COUNT]; /* borrowed */
   const struct tri_residence *residence;             /* the place of weights while they are used */
-  tri_mem                     optim_memory;          /* of the optimizer state, except gradients */
+  tri_mem                     optim_memory;          /* place of the optimizer state, except gradients */
   tri_param_unit             *unit;
-  int64_t                     ring_elements; /* of the largest unit of the ring, padded */
+  int64_t                     ring_elements; /* the largest unit of the ring, padded */
   tri_param_slot              ring[TRI_PARAM_RING];
   bool                        held; /* all units are gathered for generation (residence_ring.c) */
   tri_grad_slot               grad_ring[TRI_PARAM_RING];

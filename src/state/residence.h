@@ -19,7 +19,7 @@
  *
  * Operations are collective over the parameter scope, except as said. A failure ends the run. */
 typedef struct tri_residence {
-  tri_mem memory;   /* of this rank's share */
+  tri_mem memory;   /* place of this rank's share */
   bool    in_slots; /* start brings weights into a slot. Otherwise tri_param_unit.whole has them */
   /* Not collective, these two. They plan memory for this rank's share of u, and for the slots of all units
    * and their gradients. The ledger owns it. */

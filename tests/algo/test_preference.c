@@ -317,7 +317,7 @@ static void test_kto_peers(void **state) {
   json_decref(file);
 }
 
-/* ---- of every loss ---- */
+/* ---- tests that hold for every loss ---- */
 
 static tri_algo_opt rich(bool ipo) {
   tri_algo_opt o = options(0.5);

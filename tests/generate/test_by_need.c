@@ -72,7 +72,7 @@ static void close_bench(bench *b) {
   tri_session_close(&b->se);
 }
 
-/* What the callbacks of a generation do. */
+/* The work of a generation's callbacks. */
 typedef struct watcher {
   int64_t work;     /* counted work of a step on this rank */
   int     calls;    /* of halt */

@@ -26,7 +26,7 @@ typedef struct bench {
 } bench;
 
 static const tri_device_ops *instead;   /* in place of the device's table, or NULL */
-static int64_t               few_pages; /* of the cache, or 0 for all */
+static int64_t               few_pages; /* pages of the cache, or 0 for all */
 
 static void open_bench(bench *b, const char *name, tri_dtype dtype, tri_shard_plan plan, int max_sequences,
                        int64_t max_prefill) {

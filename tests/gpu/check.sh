@@ -171,7 +171,7 @@ trap 'exit 143' TERM INT
 
 # ---- functions of the jobs ----
 
-row() { # what, result, figure: seconds are those since the row before it in this job
+row() { # prints what was checked, its result and figure, and the seconds since the row before it in this job
   local line s
   s=$(awk -v a="$row_began" -v b="$(elapsed)" 'BEGIN { printf "%.1f", b - a }')
   line=$(printf '%-40s | %s | %s | %s' "$1" "$2" "${3-}" "$s")
@@ -228,7 +228,7 @@ why() { # exit code
 tell() { # exit code, command ...
   if (($1)); then why "$1"; else "${@:2}"; fi
 }
-fell() { # what, exit code
+fell() { # prints that a check fell with this exit code
   row "$1" "$(verdict "$2")" "$(why "$2")"
 }
 # All numbers of a field of metrics.jsonl, one per line.

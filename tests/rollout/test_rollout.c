@@ -361,7 +361,7 @@ static void test_exchange_refused(void **state) {
   (void)state;
   for (int wrong = 0; wrong < 7; wrong++) {
     make_part(&mine, n, world->rank, world->size, false);
-    int32_t *place = mine.place + GROUP, *sample = mine.sample + GROUP; /* of its last prompt */
+    int32_t *place = mine.place + GROUP, *sample = mine.sample + GROUP; /* the last prompt's */
     snprintf(want, sizeof want, "check_places() %d %d %d %d", end, n, wrong == 3 ? 2 : 0, GROUP);
     for (int a = 0; last && a < GROUP; a++) {
       if (wrong == 0) place[a] = end + 1; /* a place is missing */

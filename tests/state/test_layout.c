@@ -47,7 +47,7 @@ static void shares_by_hand(void **state) {
     tri_place       at;
     tri_shard_scope scope;
     int64_t         padded, begin, count;
-    tri_range       piece[PARAMS]; /* of each param */
+    tri_range       piece[PARAMS]; /* each param's */
   } row[] = {
       {{0, 1, 0, 1}, TRI_SHARD_WORLD, 256, 0, 256, {{0, 35}, {0, 45}, {0, 2}, {0, 66}}},
       {{1, 2, 0, 1}, TRI_SHARD_NONE, 256, 0, 256, {{0, 35}, {0, 45}, {0, 2}, {0, 66}}},

@@ -11,8 +11,8 @@ set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 write_deck
 fail() { cat "$dir/log"; echo "cache: $*"; exit 1; }
-number() { sed -n "\$s/.*\"$1\": \([0-9.]*\).*/\1/p" "$2"; } # of the last line
-sum() { grep -o "\"$1\": [0-9]*" "$2" | awk '{ n += $2 } END { print n + 0 }'; } # of all lines
+number() { sed -n "\$s/.*\"$1\": \([0-9.]*\).*/\1/p" "$2"; } # prints a number of the last line
+sum() { grep -o "\"$1\": [0-9]*" "$2" | awk '{ n += $2 } END { print n + 0 }'; } # adds a number of all lines
 cache_bytes() { event "$1" start | grep -o '{[^{}]*"key/value cache"[^{}]*}' | grep -o '"bytes": [0-9]*' | awk '{ n += $2 } END { print n + 0 }'; }
 rest() { sed -E 's/"(preempted_answers|recomputed_tokens)": [^,}]*(, )?//g'; } # lines of numbers without these
 sed 's/"max_position_embeddings": *[0-9]*/"max_position_embeddings": 128/' "$here/inputs/quickstart/config.json" > "$dir/long.json"

@@ -28,7 +28,7 @@ typedef struct tri_timed_product {
   int64_t          rows; /* most rows M of a call */
   tri_linear      *linear;
   tri_linear_bytes bytes;
-  size_t           memory_bytes; /* of the device, for tri_timed_product_start */
+  size_t           memory_bytes; /* memory of the device, for tri_timed_product_start */
   /* Operands in that memory. The gradients dy, dx and dw are NULL without spec.backward. */
   void *w, *fwd, *bwd, *work; /* w A [n_out,n_in]. fwd, bwd: packed w, or w itself */
   void *x, *y;                /* x A [rows,n_in], y A or f32 [rows,n_out] */
