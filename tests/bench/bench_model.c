@@ -29,17 +29,6 @@ typedef struct bench {
   int64_t      prompt_len, max_new;
 } bench;
 
-static int64_t positive(const char *text) {
-  char         *end;
-  const int64_t n = strtoll(text, &end, 10);
-
-  if (*end || n < 1) {
-    fprintf(stderr, "bench_model: %s: must be a whole number >= 1\n", text);
-    exit(64);
-  }
-  return n;
-}
-
 static void open_all(bench *b, const char *device, const char *config, int64_t most) {
   const tri_session_opt opt = {device, 0, 0, 600, NULL};
   const int64_t         prefill = tri_sampler_prefill(most, b->prompt_len);
@@ -63,13 +52,7 @@ static void open_all(bench *b, const char *device, const char *config, int64_t m
   OK(tri_session_take_memory(&b->se));
   OK(tri_model_start(b->model, b->se.stream));
   OK(tri_source_load(b->source, "/model", tri_model_params(b->model), b->se.comm[TRI_WORLD], b->se.stream));
-  b->token = calloc((size_t)(most * b->prompt_len), sizeof *b->token);
-  b->prompt = calloc((size_t)most, sizeof *b->prompt);
-  if (!b->token || !b->prompt) exit(69);
-  for (int64_t i = 0; i < most * b->prompt_len; i++)
-    b->token[i] = (int32_t)(tri_rng_mix((uint64_t)i) % (uint64_t)shape->V);
-  for (int64_t i = 0; i < most; i++)
-    b->prompt[i] = (tri_prompt){i, b->token + i * b->prompt_len, (int)b->prompt_len};
+  bench_prompts(most, b->prompt_len, shape->V, &b->token, &b->prompt);
 }
 
 static void close_all(bench *b) {
@@ -124,12 +107,14 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: bench_model DEVICE LABEL CONFIG.json PROMPT NEW N [N ...]\n");
     return 64;
   }
-  b.prompt_len = positive(argv[4]);
-  b.max_new = positive(argv[5]);
-  for (int i = 6; i < argc; i++) most = positive(argv[i]) > most ? positive(argv[i]) : most;
+  b.prompt_len = bench_positive("bench_model", argv[4]);
+  b.max_new = bench_positive("bench_model", argv[5]);
+  for (int i = 6; i < argc; i++)
+    most = bench_positive("bench_model", argv[i]) > most ? bench_positive("bench_model", argv[i]) : most;
   open_all(&b, argv[1], argv[3], most);
   generate(&b, argv[2], most < WARM_UP ? most : WARM_UP, b.max_new < WARM_UP ? b.max_new : WARM_UP, false);
-  for (int i = 6; i < argc; i++) generate(&b, argv[2], positive(argv[i]), b.max_new, true);
+  for (int i = 6; i < argc; i++)
+    generate(&b, argv[2], bench_positive("bench_model", argv[i]), b.max_new, true);
   close_all(&b);
   return 0;
 }

@@ -7,8 +7,8 @@
  *   whole  Each rank gets an even part of the prompts before it begins. Every answer has pages for its full
  *          length, so a rank decodes as many at once as have space, at most ROWS.
  *   need   Ranks take prompts by need, and answers take pages as they grow. A rank decodes up to ROWS.
- * It prints one line of the slowest rank's seconds, all tokens of answers, the share of the rows in use, how
- * often answers gave up their pages, and the tokens that were computed again. */
+ * It prints one line: the slowest rank's seconds, all tokens of answers, the share of rows in use, the
+ * answers preempted, and the tokens computed again. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/rng.h"
@@ -32,17 +32,6 @@ typedef struct bench {
   int64_t      n, prompt_len, max_new, pages, rows;
   bool         by_need;
 } bench;
-
-static int64_t positive(const char *text) {
-  char         *end;
-  const int64_t n = strtoll(text, &end, 10);
-
-  if (*end || n < 1) {
-    fprintf(stderr, "bench_rollout: %s: must be a whole number >= 1\n", text);
-    exit(64);
-  }
-  return n;
-}
 
 /* Returns the options of the cache. A `whole` cache has as many rows as its pages hold at full length. */
 static tri_sampler_opt sampler_options(const bench *b) {
@@ -83,13 +72,7 @@ static void open_all(bench *b, const char *device, const char *config) {
   OK(tri_session_take_memory(&b->se));
   OK(tri_model_start(b->model, b->se.stream));
   OK(tri_source_load(b->source, "/model", tri_model_params(b->model), b->se.comm[TRI_WORLD], b->se.stream));
-  b->token = calloc((size_t)(b->n * b->prompt_len), sizeof *b->token);
-  b->prompt = calloc((size_t)b->n, sizeof *b->prompt);
-  if (!b->token || !b->prompt) exit(69);
-  for (int64_t i = 0; i < b->n * b->prompt_len; i++)
-    b->token[i] = (int32_t)(tri_rng_mix((uint64_t)i) % (uint64_t)shape->V);
-  for (int64_t i = 0; i < b->n; i++)
-    b->prompt[i] = (tri_prompt){i, b->token + i * b->prompt_len, (int)b->prompt_len};
+  bench_prompts(b->n, b->prompt_len, shape->V, &b->token, &b->prompt);
 }
 
 static void close_all(bench *b) {
@@ -164,11 +147,11 @@ int main(int argc, char **argv) {
     return 64;
   }
   b.by_need = !strcmp(argv[1], "need");
-  b.n = positive(argv[4]);
-  b.prompt_len = positive(argv[5]);
-  b.max_new = positive(argv[6]);
-  b.pages = positive(argv[7]);
-  b.rows = positive(argv[8]);
+  b.n = bench_positive("bench_rollout", argv[4]);
+  b.prompt_len = bench_positive("bench_rollout", argv[5]);
+  b.max_new = bench_positive("bench_rollout", argv[6]);
+  b.pages = bench_positive("bench_rollout", argv[7]);
+  b.rows = bench_positive("bench_rollout", argv[8]);
   open_all(&b, argv[2], argv[3]);
   run(&b);
   close_all(&b);

@@ -1,7 +1,7 @@
 /* test_params.c - the parameter store in every residence, by one body, under every legal plan, with filling,
  * gathering, holding, forgetting, reducing, updating, publishing, and its memory. Run with 1, 2 and 4 ranks,
- * each pretending nodes of all, one and two ranks. Judge: values that are a pure function of the place in the
- * model, integers with exact sums, AdamW in f64, and the bits of the store that every rank has whole. */
+ * each pretending nodes of all, one and two ranks. Judge: values computed from the place in the model,
+ * integers with exact sums, AdamW in f64, and the bits of the whole store. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "model_case.h"
 

@@ -4,9 +4,9 @@
 #
 #   tests/train/cache.sh PROGRAM RANKS
 #
-# Judge: the run whose cache holds all answers. Runs with a third of that cache, and with the least, have the same rollouts and the
-# same numbers of every step, with evaluations, except how often answers gave up their part of the cache. Their memory is that of
-# trireme plan, to the byte. A cache of less than one answer is refused by the run, by --check and by plan.
+# Judge: the run with a cache for all answers. Runs with a third of that cache, and with the least, have the same rollouts, and the same
+# numbers of every step and evaluation but for the counts of preempted answers. Their memory is that of trireme plan, to the byte. A
+# cache of less than one answer is refused by the run, by --check and by plan.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 write_deck
