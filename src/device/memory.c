@@ -15,7 +15,7 @@ typedef struct entry {
   tri_mem         kind;
   tri_phase       phase;
   bool            state, gathered;
-  int             overlay, member; /* overlay 0 for none */
+  int             member; /* 0 for none */
   tri_ledger_case of;
   size_t          bytes; /* rounded up to ALIGN */
   void          **where;
@@ -26,8 +26,8 @@ struct tri_ledger {
   int64_t         cap;
   int             n;
   tri_ledger_case of;       /* case of the next entries */
-  bool            gathered; /* likewise, and the next two */
-  int             overlay, member;
+  bool            gathered; /* likewise, and the next */
+  int             member;
   tri_device     *device; /* borrowed; NULL until taken */
   void           *block[KINDS];
   size_t          block_bytes[KINDS];
@@ -62,7 +62,6 @@ tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase phase, bool sta
   e->state = state;
   e->of = l->of;
   e->gathered = l->gathered;
-  e->overlay = l->overlay;
   e->member = l->member;
   e->bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
   e->where = where;
@@ -73,39 +72,37 @@ void tri_ledger_set_case(tri_ledger *l, tri_ledger_case c) { l->of = c; }
 
 void tri_ledger_set_gathered(tri_ledger *l, bool on) { l->gathered = on; }
 
-void tri_ledger_set_overlay(tri_ledger *l, int overlay, int member) {
-  TRI_ASSERT(overlay >= 0 && overlay < TRI_LEDGER_OVERLAYS && member >= 0 && member < TRI_LEDGER_MEMBERS);
-  l->overlay = overlay;
+void tri_ledger_set_member(tri_ledger *l, int member) {
+  TRI_ASSERT(member >= 0 && member < TRI_LEDGER_MEMBERS);
   l->member = member;
 }
 
-/* True if `other` has the kind, phase and place of gathers of `e`, in a plan without the entries of case
- * `but`. */
+/* True if `other` is of a member too and has the kind, phase and place of gathers of `e`, in a plan without the
+ * entries of case `but`. */
 static bool beside(const entry *e, const entry *other, tri_ledger_case but) {
   return other->of != but && other->kind == e->kind && other->phase == e->phase &&
-         other->gathered == e->gathered && other->overlay == e->overlay;
+         other->gathered == e->gathered && other->member;
 }
 
-/* Returns the bytes of every member of e's overlay beside e, and the largest member, the first of several. */
+/* Returns the bytes of every member beside e, and the largest member, the first of several. */
 static int largest_beside(const tri_ledger *l, tri_ledger_case but, const entry *e,
                           size_t bytes[TRI_LEDGER_MEMBERS]) {
-  int most = 0;
+  int most = 1;
 
   memset(bytes, 0, TRI_LEDGER_MEMBERS * sizeof *bytes);
   for (int i = 0; i < l->n; i++)
     if (beside(e, &l->e[i], but)) bytes[l->e[i].member] += l->e[i].bytes;
-  for (int m = 1; m < TRI_LEDGER_MEMBERS; m++)
+  for (int m = 2; m < TRI_LEDGER_MEMBERS; m++)
     if (bytes[m] > bytes[most]) most = m;
   return most;
 }
 
-/* True if the entry takes memory of its own. It lies over others if its member is not the overlay's
- * largest. */
+/* True if the entry takes memory of its own. It lies over others if its member is not the largest. */
 static bool counts(const tri_ledger *l, tri_ledger_case but, const entry *e) {
   size_t bytes[TRI_LEDGER_MEMBERS];
 
   if (!e->bytes || e->of == but) return false;
-  return !e->overlay || largest_beside(l, but, e, bytes) == e->member;
+  return !e->member || largest_beside(l, but, e, bytes) == e->member;
 }
 
 /* Sums one kind, or all kinds if kind < 0, without the entries of case `but`. */
@@ -136,8 +133,9 @@ static size_t peak_of_all(const tri_ledger *l) {
   return bytes;
 }
 
-/* Returns the entry's offset from its overlay's start. *first is true if no entry beside it comes before. */
-static size_t offset_in_overlay(const tri_ledger *l, const entry *e, bool *first) {
+/* Returns the entry's offset from the start of all members. *first is true if no entry beside it comes
+ * before. */
+static size_t offset_in_member(const tri_ledger *l, const entry *e, bool *first) {
   size_t at = 0;
 
   *first = true;
@@ -149,31 +147,30 @@ static size_t offset_in_overlay(const tri_ledger *l, const entry *e, bool *first
   return at;
 }
 
-/* Places one entry. at[phase] is the end of what is placed in its phase, start[phase][overlay] where an
- * overlay begins. */
-static void place_one(tri_ledger *l, entry *e, char *base, size_t at[4],
-                      size_t start[4][TRI_LEDGER_OVERLAYS]) {
+/* Places one entry. at[phase] is the end of what is placed in its phase, start[phase] where its members
+ * begin. */
+static void place_one(tri_ledger *l, entry *e, char *base, size_t at[4], size_t start[4]) {
   size_t bytes[TRI_LEDGER_MEMBERS], offset;
   bool   first;
 
-  if (!e->overlay) {
+  if (!e->member) {
     *e->where = base + at[e->phase];
     at[e->phase] += e->bytes;
     return;
   }
-  offset = offset_in_overlay(l, e, &first);
+  offset = offset_in_member(l, e, &first);
   if (first) {
-    start[e->phase][e->overlay] = at[e->phase];
+    start[e->phase] = at[e->phase];
     at[e->phase] += bytes[largest_beside(l, TRI_CASE_RESIDENT, e, bytes)];
   }
-  *e->where = base + start[e->phase][e->overlay] + offset;
+  *e->where = base + start[e->phase] + offset;
 }
 
 /* Places each entry of one kind and returns the end of the highest one. Entries keep their order, except for
  * gathers. They come last among those always needed and first in each phase, so one contiguous piece holds
- * all gathers. An overlay begins where its first entry would lie. */
+ * all gathers. Members begin where their first entry would lie. */
 static size_t place(tri_ledger *l, int kind, char *base) {
-  size_t at[4] = {0}, start[4][TRI_LEDGER_OVERLAYS], always = sum_of(l, kind, TRI_PHASE_ALWAYS), top = 0;
+  size_t at[4] = {0}, start[4], always = sum_of(l, kind, TRI_PHASE_ALWAYS), top = 0;
 
   at[TRI_PHASE_ROLLOUT] = at[TRI_PHASE_LEARN] = always;
   for (int i = 0; i < 2 * l->n; i++) {
@@ -274,7 +271,7 @@ uint64_t tri_ledger_layout(const tri_ledger *l) {
 
   for (int i = 0; i < l->n; i++) {
     if (l->e[i].kind != TRI_MEM_DEVICE || !l->e[i].bytes || l->e[i].of == TRI_CASE_RESIDENT) continue;
-    h = (h ^ (uint64_t)(l->e[i].phase | l->e[i].gathered << 2 | l->e[i].overlay << 3 | l->e[i].member << 6)) *
+    h = (h ^ (uint64_t)(l->e[i].phase | l->e[i].gathered << 2 | l->e[i].member << 3)) *
         0x100000001b3u;
     for (int k = 0; k < 64; k += 8) h = (h ^ ((uint64_t)l->e[i].bytes >> k & 0xff)) * 0x100000001b3u;
   }

@@ -16,7 +16,7 @@ typedef struct tri_ledger tri_ledger;
 typedef enum { TRI_CASE_ANY, TRI_CASE_OFFLOADED, TRI_CASE_RESIDENT } tri_ledger_case;
 
 /* The totals of a ledger, in bytes on this rank. planned is the sum of the entries, known before anything is
- * allocated, where an overlay counts once. device is its TRI_MEM_DEVICE part and pinned its TRI_MEM_PINNED
+ * allocated, where only the largest member counts. device is its TRI_MEM_DEVICE part and pinned its TRI_MEM_PINNED
  * part. resident is `device` if nothing were offloaded. used was requested from the device. state is weights,
  * gradients, master weights and moments as sharded. */
 typedef struct tri_ledger_sum {
@@ -36,12 +36,12 @@ TRI_CHECKED tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase pha
 void tri_ledger_set_case(tri_ledger *l, tri_ledger_case c);
 /* Sets whether entries added later are buffers of gathers. Such buffers of the device lie together. */
 void tri_ledger_set_gathered(tri_ledger *l, bool on);
-/* Members of an overlay are never used at the same time, as two models that compute in turns. Their buffers
- * lie over each other, so an overlay takes the memory of its largest member, for each kind, each phase, and
- * buffers of gathers apart. Whoever enters must not expect to find what it left. Entries added later belong
- * to this member of this overlay. overlay 0 is none, as at the start. */
-enum { TRI_LEDGER_OVERLAYS = 4, TRI_LEDGER_MEMBERS = 8 }; /* chosen, far above what a run needs */
-void tri_ledger_set_overlay(tri_ledger *l, int overlay, int member);
+/* Sets the member of the entries added later. Members are never used at the same time, as two models that
+ * compute in turns, so their entries lie over each other and take the memory of the largest member. That holds
+ * for each kind and each phase, and for buffers of gathers apart. Whoever begins to use its entries must not
+ * expect to find what it left. 0 is no member, as at the start. */
+enum { TRI_LEDGER_MEMBERS = 8 }; /* chosen, far above what a run needs */
+void tri_ledger_set_member(tri_ledger *l, int member);
 /* Memory a rank takes beside the plan, after the check. */
 typedef struct tri_ledger_beside {
   size_t device, host; /* bytes of a GPU's memory, bytes of the host's */
@@ -70,7 +70,7 @@ typedef struct tri_ledger_row {
   int64_t     bytes;
 } tri_ledger_row;
 /* Lists the plan in the order of first use of each name. Entries of one name, kind and phase are added up.
- * Those of 0 bytes are left out, and those of an overlay that lie over its largest member's. For each kind,
+ * Those of 0 bytes are left out, and those that lie over the largest member's. For each kind,
  * the rows of TRI_PHASE_ALWAYS plus those of the larger phase give `planned`. The caller must TRI_FREE *out
  * [*n]. */
 TRI_CHECKED tri_status tri_ledger_rows(const tri_ledger *l, tri_ledger_row **out, int *n);

@@ -135,11 +135,14 @@ static tri_status plan_workspaces(tri_model *m, tri_ledger *l) {
     if (n > wide) wide = n;
   }
   snprintf(name, sizeof name, "%s activations", a->label);
+  tri_ledger_set_member(l, m->member);
   TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, name,
                          (size_t)m->opt.max_tokens * width * each, &a->t));
   TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_LEARN, false, name, (size_t)T * width * each, &a->dt));
-  return tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_LEARN, false, name,
-                        m->opt.train ? wide * sizeof *a->dwide : 0, (void **)&a->dwide);
+  TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_LEARN, false, name,
+                         m->opt.train ? wide * sizeof *a->dwide : 0, (void **)&a->dwide));
+  tri_ledger_set_member(l, 0);
+  return TRI_OK;
 }
 
 tri_status tri_adapters_open(tri_model *m, tri_comm *const comm[TRI_SCOPE_COUNT], tri_ledger *ledger) {
@@ -152,6 +155,7 @@ tri_status tri_adapters_open(tri_model *m, tri_comm *const comm[TRI_SCOPE_COUNT]
                        .rollout = m->opt.rollout,
                        .ema_beta = m->opt.ema_beta,
                        .offload = m->opt.train ? m->opt.offload : 0,
+                       .member = m->member,
                        .label = a->label};
 
   a->dt_of = -1;

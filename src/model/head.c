@@ -7,7 +7,7 @@ tri_status tri_head_workspace(tri_ledger *l, tri_phase phase, const char *name, 
   return tri_ledger_add(l, TRI_MEM_DEVICE, phase, false, name, bytes, where);
 }
 
-tri_status tri_head_plan(tri_model *m, tri_ledger *l) {
+static tri_status plan(tri_model *m, tri_ledger *l) {
   tri_head *h = &m->head;
   size_t    K = (size_t)m->opt.max_rows, n = K * (size_t)m->shape.C, a = tri_dtype_bytes(m->opt.dtype);
 
@@ -18,6 +18,13 @@ tri_status tri_head_plan(tri_model *m, tri_ledger *l) {
   if (!m->opt.train) return TRI_OK;
   TRI_TRY(tri_head_workspace(l, TRI_PHASE_LEARN, "head", n * a, &h->dhs));
   return tri_head_workspace(l, TRI_PHASE_LEARN, "head", n * 4, &h->dxs);
+}
+
+tri_status tri_head_plan(tri_model *m, tri_ledger *l) {
+  tri_ledger_set_member(l, m->member);
+  TRI_TRY(plan(m, l));
+  tri_ledger_set_member(l, 0);
+  return TRI_OK;
 }
 
 /* Gathers the head, and the embedding's table if the head is tied to it. Prefetches unit `next`. */

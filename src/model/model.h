@@ -22,6 +22,14 @@ typedef struct tri_batch {
   tri_tensor work; /* f32, for decode only, spreads long contexts (kernels.h). Not spread if data is NULL */
 } tri_batch;
 
+/* Models that compute in turns. Their activations, logits, gathered weights and unreduced gradients lie over
+ * each other, so they take the memory of the largest model. A model that begins to compute makes the model
+ * before it forget what lies there. If one of several models of a ledger generates, they need a room. */
+typedef struct tri_room {
+  tri_model *user; /* the model that computed last, or NULL */
+  int        models;
+} tri_room;
+
 /* The result of the head: log-probabilities of tokens, or one number per row. */
 typedef enum { TRI_HEAD_TOKENS, TRI_HEAD_SCALAR } tri_head_kind;
 
@@ -44,9 +52,13 @@ typedef struct tri_model_opt {
   int64_t                max_positions;    /* positions run from 0 to max_positions - 1 */
   bool                   rope_long;        /* use longrope's long factors (tri_rope_is_long) */
   const char            *label;            /* name in the memory table */
+  tri_room              *room;             /* borrowed, or NULL */
 } tri_model_opt;
 
-/* Not collective. Plans the model's memory in the ledger. Nothing may run before the ledger was taken and
+/* In a model with a room, the calls that are collective over the parameter scope also wait for the ranks of the
+ * model that used the room before, unless that is the same model.
+ *
+ * Not collective. Plans the model's memory in the ledger. Nothing may run before the ledger was taken and
  * tri_model_start was called. */
 TRI_CHECKED tri_status tri_model_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
                                       tri_ledger *ledger, const tri_model_opt *opt, tri_model **out);
@@ -68,8 +80,6 @@ tri_attn_rule tri_model_attention(const tri_model *m, tri_layer_kind kind);
 /* Collective over the parameter scope. Keeps all weights gathered (for generation), or ends their use.
  * Their memory stays planned. */
 TRI_CHECKED tri_status tri_model_hold(tri_model *m, bool hold, tri_stream *s);
-/* Collective over the parameter scope. Calls tri_params_forget_all on its stores. */
-TRI_CHECKED tri_status tri_model_forget_all(tri_model *m, tri_stream *s);
 /* Collective over the parameter scope. Fails with TRI_EDEVICE if the rows of a product depend on the other
  * rows of the batch on this device, so that `run.sampler: exact` cannot be promised. Weights must be
  * filled. */

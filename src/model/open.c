@@ -36,9 +36,11 @@ static tri_status plan_workspaces(tri_model *m, tri_ledger *l, const workspace *
   char name[48];
 
   snprintf(name, sizeof name, "%s activations", m->opt.label);
+  tri_ledger_set_member(l, m->member);
   for (int i = 0; i < n; i++)
     TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, r[i].phase, false, name,
                            (size_t)r[i].elements * tri_dtype_bytes(r[i].dtype), r[i].where));
+  tri_ledger_set_member(l, 0);
   return TRI_OK;
 }
 
@@ -152,6 +154,7 @@ tri_status tri_model_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT], 
   m = *out;
   m->opt = *opt;
   m->shape = *opt->shape;
+  if (opt->room) po.member = m->member = ++opt->room->models;
   m->tied = m->shape.tied_head && opt->head == TRI_HEAD_TOKENS;
   m->head.ops = opt->head == TRI_HEAD_TOKENS ? &tri_head_tokens : &tri_head_scalar;
   set_rules(m);
@@ -165,8 +168,10 @@ tri_status tri_model_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT], 
   po.n_unit = m->n_unit;
   TRI_TRY(tri_params_open(d, comm, ledger, &po, &m->params));
   TRI_TRY(tri_adapters_open(m, comm, ledger));
+  tri_ledger_set_member(ledger, m->member);
   TRI_TRY(tri_ledger_add(ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "product workspace",
                          m->workspace_bytes, &m->workspace));
+  tri_ledger_set_member(ledger, 0);
   TRI_TRY(plan_activations(m, ledger));
   return tri_head_plan(m, ledger);
 }
@@ -189,14 +194,30 @@ tri_status tri_model_start(tri_model *m, tri_stream *s) {
   return tri_rope_start(m, s);
 }
 
-tri_status tri_model_hold(tri_model *m, bool hold, tri_stream *s) {
-  if (m->adapters.params) TRI_TRY(tri_params_hold(m->adapters.params, hold, s));
-  return tri_params_hold(m->params, hold, s);
-}
-
-tri_status tri_model_forget_all(tri_model *m, tri_stream *s) {
+/* Collective over the parameter scope. Drops what m has in its room. */
+static tri_status forget(tri_model *m, tri_stream *s) {
+  m->head.kept_rows = 0;
   if (m->adapters.params) TRI_TRY(tri_params_forget_all(m->adapters.params, s));
   return tri_params_forget_all(m->params, s);
+}
+
+tri_status tri_room_enter(tri_model *m, tri_stream *s) {
+  tri_room *r = m->opt.room;
+
+  if (!r || r->user == m) return TRI_OK;
+  TRI_ASSERT(!r->user || !r->user->held);
+  if (r->user) TRI_TRY(forget(r->user, s));
+  r->user = m;
+  /* Ranks that share packed forms write into each other's part of the room. So they meet here, where all have
+   * left the model before, which may share with other ranks or with none. */
+  return forget(m, s);
+}
+
+tri_status tri_model_hold(tri_model *m, bool hold, tri_stream *s) {
+  TRI_TRY(tri_room_enter(m, s));
+  m->held = hold;
+  if (m->adapters.params) TRI_TRY(tri_params_hold(m->adapters.params, hold, s));
+  return tri_params_hold(m->params, hold, s);
 }
 
 void tri_model_adapt(tri_model *m, bool on) {
@@ -219,6 +240,7 @@ static tri_status check_products(tri_model *m, int unit, int first, int end, tri
 tri_status tri_model_check(tri_model *m, tri_stream *s) {
   tri_status st = TRI_OK;
 
+  TRI_TRY(tri_room_enter(m, s));
   TRI_TRY(check_products(m, tri_unit_of_layer(0), 0, TRI_SLOT_HEAD, &st, s));
   if (m->head.ops->sample) /* a head that draws no tokens need not promise equal bits */
     TRI_TRY(check_products(m, m->tied ? 0 : tri_unit_of_head(m), TRI_SLOT_HEAD, TRI_SLOT_PRODUCTS, &st, s));

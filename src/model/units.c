@@ -100,6 +100,7 @@ tri_status tri_units_make(tri_model *m) {
     else
       snprintf(m->unit[i].name, sizeof m->unit[i].name, part == TRI_IN_HEAD ? "head" : "embedding");
     m->unit[i].in_ring = part == TRI_IN_LAYER;
+    m->unit[i].apart = part != TRI_IN_LAYER && m->opt.head == TRI_HEAD_TOKENS && !m->tied; /* both large */
     TRI_TRY(make_unit(m, i, part));
   }
   if (m->tied) tie(m);

@@ -42,6 +42,7 @@ typedef struct tri_linear_use {
 typedef struct tri_unit_spec {
   char            name[24];
   bool            in_ring; /* one of many equal units (a layer), which share gather slots */
+  bool            apart;   /* one of several other units that share a slot, as no two are used together */
   int             n_param, n_linear;
   tri_param_spec *param;  /* [n_param], owned by the unit's maker */
   tri_linear_use *linear; /* [n_linear], owned by the unit's maker, in the order of their params */

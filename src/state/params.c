@@ -68,6 +68,10 @@ static tri_status choose(tri_params *p) {
   return TRI_OK;
 }
 
+static void enlarge(bool counts, int64_t n, int64_t *most) {
+  if (counts && n > *most) *most = n;
+}
+
 /* Plans the same store without offload in the ledger, and closes it again. */
 static tri_status plan_resident(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT], tri_ledger *ledger,
                                 const tri_params_opt *opt) {
@@ -102,8 +106,8 @@ tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
     unit *u = &p->unit[i];
     u->spec = &opt->unit[i];
     u->fresh = true;
-    if (u->spec->in_ring && tri_params_padded(p, u) > p->ring_elements)
-      p->ring_elements = tri_params_padded(p, u);
+    enlarge(u->spec->in_ring, tri_params_padded(p, u), &p->ring_elements);
+    enlarge(u->spec->apart, tri_params_padded(p, u), &p->apart_elements);
     TRI_TRY(open_views(p, u));
     TRI_TRY(p->residence->plan_share(p, ledger, u));
     if (opt->train) TRI_TRY(tri_offload_plan(p, ledger, u));
@@ -128,10 +132,7 @@ void tri_params_close(tri_params **p) {
   if (!*p) return;
   tri_offload_close(*p);
   tri_shared_close(*p);
-  for (int i = 0; (*p)->unit && i < (*p)->opt.n_unit; i++) {
-    close_views(&(*p)->unit[i]);
-    TRI_FREE((*p)->unit[i].own);
-  }
+  for (int i = 0; (*p)->unit && i < (*p)->opt.n_unit; i++) close_views(&(*p)->unit[i]);
   TRI_FREE((*p)->unit);
   TRI_FREE(*p);
 }

@@ -30,7 +30,8 @@ typedef struct tri_params_opt {
   /* If not 0, a trained store keeps the optimizer state in host memory, and a frozen store the weights. This
    * many elements of an array are on the device at once. */
   int64_t              offload;
-  const tri_unit_spec *unit; /* borrowed for the life of the store */
+  int                  member; /* the ledger's (tri_ledger_set_member), of its slots and workspaces */
+  const tri_unit_spec *unit;   /* borrowed for the life of the store */
   int                  n_unit;
   const char          *label; /* in the memory table, "policy" or "reference" */
 } tri_params_opt;
@@ -75,8 +76,9 @@ TRI_CHECKED tri_status tri_params_prefetch(tri_params *p, int unit, tri_stream *
 TRI_CHECKED tri_status tri_params_acquire(tri_params *p, int unit, int use, int next, tri_stream *s,
                                           tri_weights *out);
 TRI_CHECKED tri_status tri_params_release(tri_params *p, int unit, tri_stream *s);
-/* Collective over the parameter scope. Drops all gathered units. Call it before another store generates in
- * this workspace, and after the last use of the workspace there. */
+/* Collective over the parameter scope, and over the gradient scope if a reduction runs. Drops all gathered
+ * units and waits for the reduction of a micro-batch. Call it before another store uses this store's
+ * workspace, and before this store uses it again. */
 TRI_CHECKED tri_status tri_params_forget_all(tri_params *p, tri_stream *s);
 /* Collective over the parameter scope (comm.h). Gathers every unit and keeps all of them for generation, or
  * ends this use. Their memory stays planned. */

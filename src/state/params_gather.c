@@ -139,6 +139,7 @@ tri_status tri_params_forget_unused(tri_params *p, tri_stream *s) {
 }
 
 tri_status tri_params_forget_all(tri_params *p, tri_stream *s) {
+  TRI_TRY(tri_grads_finish(p, s));
   if (p->residence->forget) TRI_TRY(p->residence->forget(p, true, s));
   return tri_shared_barrier(p);
 }

@@ -21,14 +21,23 @@ typedef tri_param_unit unit;
 /* True if gradients go straight to the accumulator. */
 static bool is_direct(const tri_params *p) { return !tri_params_splits(p, p->layout.plan.grads); }
 
-tri_status tri_grads_plan(tri_params *p, tri_ledger *l, slot *g, int64_t flat) {
+static tri_status plan_slot(tri_params *p, tri_ledger *l, slot *g, int64_t flat) {
   g->unit = -1;
   if (!p->opt.train || is_direct(p)) return TRI_OK;
-  return tri_params_plan(p, l, TRI_MEM_DEVICE, TRI_PHASE_LEARN, false, "unreduced gradients",
-                         (size_t)flat * sizeof *g->grad, &g->grad);
+  return tri_params_plan_work(p, l, TRI_PHASE_LEARN, "unreduced gradients", (size_t)flat * sizeof *g->grad,
+                              &g->grad);
+}
+
+tri_status tri_grads_plan(tri_params *p, tri_ledger *l) {
+  for (unit *u = p->unit; u < p->unit + p->opt.n_unit; u++)
+    if (!u->spec->in_ring && !u->spec->apart) TRI_TRY(plan_slot(p, l, &u->grad, tri_params_padded(p, u)));
+  TRI_TRY(plan_slot(p, l, &p->grad_apart, p->apart_elements));
+  for (int k = 0; k < TRI_PARAM_RING; k++) TRI_TRY(plan_slot(p, l, &p->grad_ring[k], p->ring_elements));
+  return TRI_OK;
 }
 
 static slot *grad_slot(tri_params *p, int index) {
+  if (p->unit[index].spec->apart) return &p->grad_apart;
   if (!p->unit[index].spec->in_ring) return &p->unit[index].grad;
   for (int k = 0; k < TRI_PARAM_RING; k++)
     if (p->grad_ring[k].unit == index) return &p->grad_ring[k];
@@ -64,9 +73,7 @@ static tri_status reduce_last(tri_params *p, unit *u, tri_stream *s) {
   return TRI_OK;
 }
 
-/* Collective. Waits for the running reduction of a micro-batch, and adds it to the accumulator unless that is
- * fresh. */
-static tri_status finish_reduce(tri_params *p, tri_stream *s) {
+tri_status tri_grads_finish(tri_params *p, tri_stream *s) {
   slot      *sl = p->pending;
   unit      *u;
   tri_range  r;
@@ -112,7 +119,7 @@ tri_status tri_params_grad(tri_params *p, int index, tri_stream *s, tri_weights 
   if (!direct) {
     slot *sl = grad_slot(p, index);
     if (!sl || (p->pending && sl == p->pending)) {
-      TRI_TRY(finish_reduce(p, s));
+      TRI_TRY(tri_grads_finish(p, s));
       sl = grad_slot(p, index);
     }
     TRI_ASSERT(sl);
@@ -137,7 +144,7 @@ tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool la
   if (is_direct(p)) return last ? reduce_last(p, u, s) : TRI_OK;
   sl = grad_slot(p, index);
   TRI_ASSERT(sl && sl->unit == index && sl != before);
-  TRI_TRY(finish_reduce(p, s));
+  TRI_TRY(tri_grads_finish(p, s));
   tri_params_carry(p, u, "gradients");
   TRI_TRY(tri_reduce_scatter(tri_params_comm(p, p->layout.plan.grads), u->fresh ? u->acc : sl->grad + r.begin,
                              sl->grad, r.count, TRI_F32, TRI_SUM, s, &sl->req));
@@ -147,7 +154,7 @@ tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool la
 }
 
 tri_status tri_params_grad_settle(tri_params *p, tri_stream *s) {
-  TRI_TRY(finish_reduce(p, s));
+  TRI_TRY(tri_grads_finish(p, s));
   for (int k = 0; k < TRI_PARAM_STAGES; k++) TRI_TRY(reduce_last(p, NULL, s));
   TRI_TRY(tri_params_forget_unused(p, s)); /* the update writes weights next */
   return tri_shared_barrier(p);

@@ -47,8 +47,8 @@ typedef struct tri_param_unit {
   const void    **packed[2];        /* [n_linear] of the acquired unit */
   tri_tensor     *view, *grad_view; /* [n_param] of the acquired unit, and of its gradient */
   tri_param_slot *own;              /* slot of a unit that uses no slot of the ring, or NULL */
-  tri_param_slot  held;             /* slot for generation */
-  tri_grad_slot   grad;             /* slot of a unit outside the ring */
+  tri_param_slot  alone, held;      /* `own` unless units share it, and the slot for generation */
+  tri_grad_slot   grad;             /* slot of a unit outside the ring, unless units share it */
   bool            grad_open;
   bool            fresh; /* acc holds nothing yet, so the next gradient is written, not added */
 } tri_param_unit;
@@ -71,10 +71,10 @@ struct tri_params {
   const struct tri_residence *residence;             /* the place of weights while they are used */
   tri_mem                     optim_memory;          /* place of the optimizer state, except gradients */
   tri_param_unit             *unit;
-  int64_t                     ring_elements; /* the largest unit of the ring, padded */
-  tri_param_slot              ring[TRI_PARAM_RING];
+  int64_t ring_elements, apart_elements; /* the largest unit of the ring, and of those apart, padded */
+  tri_param_slot              ring[TRI_PARAM_RING], apart;
   bool                        held; /* all units are gathered for generation (residence_ring.c) */
-  tri_grad_slot               grad_ring[TRI_PARAM_RING];
+  tri_grad_slot               grad_ring[TRI_PARAM_RING], grad_apart;
   tri_grad_slot              *pending;                /* slot of a micro-batch's running reduction */
   tri_param_flight            last[TRI_PARAM_STAGES]; /* an accumulator's last reductions */
   tri_param_flight            news;                   /* new weights on their way to their holders */
@@ -164,13 +164,22 @@ static inline void tri_params_carry(const tri_params *p, const tri_param_unit *u
   tri_trace_carry(p->device->trace, p->opt.label, u->spec->name, what);
 }
 
-/* Not collective. Adds an entry named after the store to the ledger. */
+/* Not collective, both. Add an entry named after the store to the ledger. The second is for memory whose
+ * content is dropped before another store is used, unless it is always needed. */
 static inline TRI_CHECKED tri_status tri_params_plan(const tri_params *p, tri_ledger *l, tri_mem kind,
                                                      tri_phase phase, bool state, const char *what,
                                                      size_t bytes, void *where) {
   char name[48];
   snprintf(name, sizeof name, "%s %s", p->opt.label, what);
   return tri_ledger_add(l, kind, phase, state, name, bytes, where);
+}
+static inline TRI_CHECKED tri_status tri_params_plan_work(const tri_params *p, tri_ledger *l, tri_phase phase,
+                                                          const char *what, size_t bytes, void *where) {
+  tri_status st;
+  tri_ledger_set_member(l, phase == TRI_PHASE_ALWAYS ? 0 : p->opt.member);
+  st = tri_params_plan(p, l, TRI_MEM_DEVICE, phase, false, what, bytes, where);
+  tri_ledger_set_member(l, 0);
+  return st;
 }
 
 /* params_gather.c. Pure. The bytes of u's packed forms, for fwd alone or for bwd too. */
@@ -186,8 +195,11 @@ TRI_CHECKED tri_status tri_params_forget_unused(tri_params *p, tri_stream *s);
 TRI_CHECKED tri_status tri_slot_arrive(tri_params *p, tri_param_slot *sl, tri_stream *s);
 TRI_CHECKED tri_status tri_slot_forget(tri_params *p, tri_param_slot *sl, tri_stream *s);
 
-/* params_grad.c. Not collective. Plans a slot for gradients of at most `flat` elements. A frozen store, and
- * one whose gradients go straight to the accumulator, needs no memory for it. */
-TRI_CHECKED tri_status tri_grads_plan(tri_params *p, tri_ledger *l, tri_grad_slot *g, int64_t flat);
+/* params_grad.c. Collective over the gradient scope. Waits for the running reduction of a micro-batch, and adds
+ * it to the accumulator unless that is fresh. */
+TRI_CHECKED tri_status tri_grads_finish(tri_params *p, tri_stream *s);
+/* params_grad.c. Not collective. Plans the slots for gradients. A frozen store, and one whose gradients go
+ * straight to the accumulator, needs no memory for them. */
+TRI_CHECKED tri_status tri_grads_plan(tri_params *p, tri_ledger *l);
 
 #endif

@@ -71,16 +71,18 @@ tri_status tri_shared_plan_part(tri_params *p, tri_phase phase, bool state, size
 
 tri_status tri_shared_plan_forms(tri_params *p, tri_ledger *l, tri_phase phase, size_t bytes, void **where) {
   return p->shared ? tri_shared_plan_part(p, phase, false, bytes, where)
-                   : tri_params_plan(p, l, TRI_MEM_DEVICE, phase, false, "packed weights", bytes, where);
+                   : tri_params_plan_work(p, l, phase, "packed weights", bytes, where);
 }
 
 tri_status tri_shared_plan(tri_params *p, tri_ledger *l) {
   for (int phase = 0; p->shared && phase <= TRI_PHASE_ALWAYS; phase++) {
     buffers *r = &p->shared->phase[phase];
+    size_t piece = tri_segment_piece_bytes(r->bytes, p->comm[TRI_NODE]->size);
     if (!r->bytes) continue;
-    TRI_TRY(tri_params_plan(p, l, TRI_MEM_DEVICE, (tri_phase)phase, r->state,
-                            r->state ? "weights" : "packed weights",
-                            tri_segment_piece_bytes(r->bytes, p->comm[TRI_NODE]->size), &r->piece));
+    TRI_TRY(
+        r->state
+            ? tri_params_plan(p, l, TRI_MEM_DEVICE, (tri_phase)phase, true, "weights", piece, &r->piece)
+            : tri_params_plan_work(p, l, (tri_phase)phase, "packed weights", piece, &r->piece));
   }
   return TRI_OK;
 }

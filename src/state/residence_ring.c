@@ -1,7 +1,6 @@
 /* residence_ring.c - gathers units into slots. Layers share two slots, a ring, and each other unit has its
- * own. While the model generates, every unit has a slot. */
+ * own or shares one with others. While the model generates, every unit has a slot. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/host_memory.h"
 #include "residence.h"
 
 typedef tri_param_slot slot;
@@ -24,33 +23,36 @@ static tri_status plan_slot(tri_params *p, tri_ledger *l, tri_phase phase, slot 
   sl->unit = -1;
   tri_ledger_set_gathered(l, true);
   if (p->residence->in_slots)
-    TRI_TRY(tri_params_plan(p, l, TRI_MEM_DEVICE, phase, false, "gathered weights",
-                            (size_t)flat * tri_params_weight_bytes(p), &sl->flat));
+    TRI_TRY(tri_params_plan_work(p, l, phase, "gathered weights", (size_t)flat * tri_params_weight_bytes(p),
+                                 &sl->flat));
   tri_ledger_set_gathered(l, false);
   return tri_shared_plan_forms(p, l, phase, packed, &sl->packed_buffers);
 }
 
+/* Returns whether the unit shares a slot. If nothing is gathered, a slot of its own costs nothing and keeps its
+ * packed forms for longer. */
+static bool shares_slot(const tri_params *p, const unit *u) {
+  return u->spec->apart && p->residence->in_slots;
+}
+
 tri_status tri_ring_plan_slots(tri_params *p, tri_ledger *l) {
-  size_t most_packed = 0;
+  size_t in_ring = 0, apart = 0; /* bytes of packed forms */
 
   for (unit *u = p->unit; u < p->unit + p->opt.n_unit; u++) {
-    size_t  packed = tri_params_packed_bytes(u, p->opt.backward);
+    size_t  packed = tri_params_packed_bytes(u, p->opt.backward), *most = u->spec->in_ring ? &in_ring : &apart;
     int64_t padded = tri_params_padded(p, u);
-    if (u->spec->in_ring) {
-      if (packed > most_packed) most_packed = packed;
-    } else {
-      TRI_TRY(TRI_ALLOC(u->own, 1));
+    if (!u->spec->in_ring) u->own = shares_slot(p, u) ? &p->apart : &u->alone;
+    if (u->own == &u->alone)
       TRI_TRY(plan_slot(p, l, TRI_PHASE_LEARN, u->own, padded, packed));
-      TRI_TRY(tri_grads_plan(p, l, &u->grad, padded));
-    }
+    else if (packed > *most)
+      *most = packed;
     if (p->opt.rollout)
       TRI_TRY(plan_slot(p, l, TRI_PHASE_ROLLOUT, &u->held, padded, tri_params_packed_bytes(u, false)));
   }
-  for (int k = 0; k < TRI_PARAM_RING; k++) {
-    TRI_TRY(plan_slot(p, l, TRI_PHASE_LEARN, &p->ring[k], p->ring_elements, most_packed));
-    TRI_TRY(tri_grads_plan(p, l, &p->grad_ring[k], p->ring_elements));
-  }
-  return TRI_OK;
+  TRI_TRY(plan_slot(p, l, TRI_PHASE_LEARN, &p->apart, p->apart_elements, apart));
+  for (int k = 0; k < TRI_PARAM_RING; k++)
+    TRI_TRY(plan_slot(p, l, TRI_PHASE_LEARN, &p->ring[k], p->ring_elements, in_ring));
+  return tri_grads_plan(p, l);
 }
 
 /* Returns the unit's slot, or else the free slot with no gather that other ranks have most likely released
@@ -71,6 +73,7 @@ static slot *find_slot(tri_params *p, int index) {
 }
 
 static tri_status start(tri_params *p, int index, slot *sl, tri_stream *s) {
+  if (sl == &p->apart && sl->unit >= 0) tri_shared_freed(p, &p->unit[sl->unit], sl);
   TRI_TRY(tri_slot_forget(p, sl, s)); /* drops a prefetched unit that was never used */
   sl->unit = index;
   return p->residence->start(p, &p->unit[index], sl, s);

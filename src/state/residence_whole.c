@@ -1,17 +1,14 @@
 /* residence_whole.c - weights that every rank has whole, beside packed forms that stay. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/host_memory.h"
 #include "residence.h"
 
 static tri_status plan_slots(tri_params *p, tri_ledger *l) {
   for (tri_param_unit *u = p->unit; u < p->unit + p->opt.n_unit; u++) {
-    TRI_TRY(TRI_ALLOC(u->own, 1));
+    u->own = &u->alone;
     TRI_TRY(tri_shared_plan_forms(p, l, TRI_PHASE_ALWAYS, tri_params_packed_bytes(u, p->opt.backward),
                                   &u->own->packed_buffers));
-    if (!u->spec->in_ring) TRI_TRY(tri_grads_plan(p, l, &u->grad, tri_params_padded(p, u)));
   }
-  for (int k = 0; k < TRI_PARAM_RING; k++) TRI_TRY(tri_grads_plan(p, l, &p->grad_ring[k], p->ring_elements));
-  return TRI_OK;
+  return tri_grads_plan(p, l);
 }
 
 static tri_status acquire(tri_params *p, int index, int use, tri_stream *s, tri_param_slot **out) {

@@ -51,15 +51,6 @@ static void show_progress(void *ctx, int finished, int total) {
   tri_screen_answers(w->t, ask->phase, ask->before + ask->n * ask->how->group * finished / total, ask->all);
 }
 
-/* Collective over world. Generation reuses the memory that holds the other models' gathered weights. Ranks of
- * a node share that memory. So all ranks drop those weights before generating, and none refills the memory
- * before all have finished. This runs before and after. */
-static tri_status change_space(tri_trainer *t) {
-  for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
-    if (l->model && !l->generates) TRI_TRY(tri_model_forget_all(l->model, t->se->stream));
-  return TRI_OK;
-}
-
 /* Collective over world. Opens the answers. Rewards that run beside generation get each answer as it ends. */
 static tri_status open_answers(tri_trainer *t, prompts *s, int group) {
   const tri_source     *source = t->learner[TRI_POLICY].source;
@@ -114,7 +105,6 @@ static tri_status sample(tri_trainer *t, prompts *s, const tri_ask *ask, tri_rol
   TRI_TRY(open_answers(t, s, how.group));
   how.finished = tri_answers_put;
   how.finished_ctx = s->answers;
-  TRI_TRY(change_space(t));
   tri_halt_watch_begin(t->halt);
   st = tri_generate_by_need(t->sampling.sampler, tri_world_of(t), s->prompt, s->n, &how, t->se->stream, mine);
   if (st == TRI_OK) count_generation(t);
@@ -124,7 +114,7 @@ static tri_status sample(tri_trainer *t, prompts *s, const tri_ask *ask, tri_rol
   tri_span_end(&t->spans, &wait);
   st = tri_halt_watch_end(t->halt, st, &cause);
   *halted = cause != TRI_HALT_NOT;
-  return st == TRI_OK ? change_space(t) : st; /* all ranks have agreed on st */
+  return st;
 }
 
 /* Collective over world. Completes the rewards of this rank's answers. */

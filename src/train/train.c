@@ -56,17 +56,16 @@ static tri_status learn_by(tri_trainer *t, work *w, tri_role role, const tri_bat
   return tri_model_backward(l->model, b, &d, t->sampling.inv_temperature, last, s);
 }
 
-/* Collective over the parameter and gradient scopes, for the last micro-batch over world. Trains every
- * learner on micro-batch i. */
-static tri_status learn(tri_trainer *t, work *w, const tri_split *sp, int i) {
-  const int *seq = sp->seq + sp->first[i];
-  tri_batch  b;
-
-  TRI_TRY(tri_batch_load(t->staging, &w->r, seq, sp->first[i + 1] - sp->first[i], t->se->stream, &b));
-  for (int role = 0; role < TRI_ROLE_COUNT; role++)
-    if (tri_learner_trains(&t->learner[role]))
-      TRI_TRY(tri_report_nonfinite(t, &t->learner[role], &w->r, seq, &b,
-                                   learn_by(t, w, (tri_role)role, &b, i == sp->n_micro - 1)));
+/* Collective over world. Trains one learner on all micro-batches. The learners take turns, because their
+ * activations share memory (tri_room). */
+static tri_status learn(tri_trainer *t, work *w, tri_role role, const tri_split *sp) {
+  for (int i = 0; i < sp->n_micro; i++) {
+    const int *seq = sp->seq + sp->first[i];
+    tri_batch  b;
+    TRI_TRY(tri_batch_load(t->staging, &w->r, seq, sp->first[i + 1] - sp->first[i], t->se->stream, &b));
+    TRI_TRY(tri_report_nonfinite(t, &t->learner[role], &w->r, seq, &b,
+                                 learn_by(t, w, role, &b, i == sp->n_micro - 1)));
+  }
   return TRI_OK;
 }
 
@@ -154,7 +153,8 @@ static tri_status update(tri_trainer *t, work *w, int64_t m) {
   }
   TRI_TRY(tri_score_statistic(t, &w->r, m, &w->statistic));
   TRI_TRY(tri_step_split(t, &w->r, m, &sp));
-  for (int i = 0; i < sp.n_micro; i++) TRI_TRY_DONE(learn(t, w, &sp, i));
+  for (int role = 0; role < TRI_ROLE_COUNT; role++)
+    if (tri_learner_trains(&t->learner[role])) TRI_TRY_DONE(learn(t, w, (tri_role)role, &sp));
   TRI_TRY_DONE(tri_gap_close(t, &w->gap));
   span = tri_span_begin(&t->spans, "update", 0);
   t->progress.torn = true;

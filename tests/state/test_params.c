@@ -21,6 +21,7 @@ static tri_linear      *linear;
 static tri_shard_plan   plan;
 static int64_t          asked; /* elements the store asked this rank for */
 static const tri_dtype *dtype;
+static bool             apart;   /* the first and last unit are never used together */
 static int64_t          offload; /* elements of a piece, or 0 for no offload */
 static bool             common;  /* the ranks have one copy of weights and packed forms */
 static void            *space;   /* device memory for a product's input and, behind it, result */
@@ -64,6 +65,7 @@ static void make_units(void) {
   add(&unit[UNITS - 1], "head", LAYER_OUT, LAYER_IN);
   unit[UNITS - 1].n_linear = 1;
   unit[UNITS - 1].linear[0] = (tri_linear_use){1, 1, linear, {0}};
+  unit[0].apart = unit[UNITS - 1].apart = apart;
   for (int u = 0; u < UNITS; u++) tri_unit_layout(&unit[u]);
 }
 
@@ -273,6 +275,17 @@ static void gather(int u, int use, int next) {
 #endif
 }
 
+static void both(void) {
+  tri_weights first, second;
+
+  OK(tri_params_acquire(p, UNITS - 1, TRI_USE_FWD, 0, se->stream, &first));
+  OK(tri_params_acquire(p, 0, TRI_USE_FWD, LAYERS, se->stream, &second));
+  check_unit(&first, UNITS - 1, 0);
+  check_unit(&second, 0, 0);
+  OK(tri_params_release(p, 0, se->stream));
+  OK(tri_params_release(p, UNITS - 1, se->stream));
+}
+
 static void gathering(void) {
   tri_weights first, second;
 
@@ -284,17 +297,14 @@ static void gathering(void) {
   OK(tri_params_prefetch(p, 3, se->stream));
   OK(tri_params_prefetch(p, -1, se->stream));
   gather(3, TRI_USE_FWD, -1);
+  for (int k = 0; k < 2; k++) /* two units that may share a slot, in turns */
+    for (int u = 0; u < UNITS; u += UNITS - 1) gather(u, TRI_USE_FWD | TRI_USE_BWD, UNITS - 1 - u);
   /* a rank may use a unit that stays there any number of times */
   for (int k = 0; k < se->rt.world_rank && tri_params_options(p)->train; k++)
     gather(UNITS - 1, TRI_USE_FWD | TRI_USE_BWD, -1);
   for (int u = UNITS - 1; u >= 1; u--) gather(u, TRI_USE_FWD, -1);
   /* two at a time, as a tied head does, and two of the ring */
-  OK(tri_params_acquire(p, UNITS - 1, TRI_USE_FWD, 0, se->stream, &first));
-  OK(tri_params_acquire(p, 0, TRI_USE_FWD, LAYERS, se->stream, &second));
-  check_unit(&first, UNITS - 1, 0);
-  check_unit(&second, 0, 0);
-  OK(tri_params_release(p, 0, se->stream));
-  OK(tri_params_release(p, UNITS - 1, se->stream));
+  if (!apart) both();
   OK(tri_params_acquire(p, 1, TRI_USE_FWD, 2, se->stream, &first));
   OK(tri_params_acquire(p, 2, TRI_USE_FWD, 3, se->stream, &second)); /* no space to prefetch 3 */
   check_unit(&first, 1, TRI_USE_FWD);
@@ -334,6 +344,7 @@ static void forgetting(void) {
   OK(tri_params_forget_all(p, se->stream));
   OK(tri_params_forget_all(p, se->stream));
   if (p->residence != &tri_residence_whole) {
+    CHECK((p->unit[0].own == p->unit[UNITS - 1].own) == (apart && p->residence->in_slots));
     for (int k = 0; k < TRI_PARAM_RING; k++) spoil(&p->ring[k], p->ring_elements, 1);
     for (int u = 0; u < UNITS; u += UNITS - 1) spoil(p->unit[u].own, tri_params_padded(p, &p->unit[u]), u);
   }
@@ -359,15 +370,15 @@ static void add_slope(int m, int u, const tri_weights *dw, float part) {
   }
 }
 
-/* One pass in the order of a backward with a tied head. The embedding's gradient is opened first and closed
- * last. */
+/* One pass in the order of a backward with a tied head, unless the two are never used together. The embedding's
+ * gradient is opened first and closed last. */
 static void backward(int m, bool last) {
   tri_weights head, table, dw;
 
   OK(tri_params_grad(p, UNITS - 1, se->stream, &head));
-  OK(tri_params_grad(p, 0, se->stream, &table));
+  if (!apart) OK(tri_params_grad(p, 0, se->stream, &table));
   add_slope(m, UNITS - 1, &head, 1);
-  add_slope(m, 0, &table, -2);
+  if (!apart) add_slope(m, 0, &table, -2);
   OK(tri_params_grad_done(p, UNITS - 1, se->stream, last));
   for (int u = LAYERS; u >= 1; u--) {
     OK(tri_params_grad(p, u, se->stream, &dw));
@@ -375,7 +386,7 @@ static void backward(int m, bool last) {
     OK(tri_params_grad_done(p, u, se->stream, last));
   }
   OK(tri_params_grad(p, 0, se->stream, &table));
-  add_slope(m, 0, &table, 3);
+  add_slope(m, 0, &table, apart ? 1 : 3);
   OK(tri_params_grad_done(p, 0, se->stream, last));
 }
 
@@ -616,6 +627,7 @@ static void every_plan(int ranks_per_node) {
   for (int k = 0; k < 27; k++) {
     plan = (tri_shard_plan){(tri_shard_scope)(k / 9), (tri_shard_scope)(k / 3 % 3), (tri_shard_scope)(k % 3)};
     if (plan.params > plan.grads || plan.grads > plan.optim) continue;
+    apart = (k + ranks_per_node) % 2;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
       if (!ways[i].train && (plan.grads != plan.params || plan.optim != plan.params)) continue;
       if (i == 2 && (k % 26 || test_step(2) == 2)) continue; /* the same pieces in every plan */

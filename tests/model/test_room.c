@@ -1,0 +1,180 @@
+/* test_room.c - tests models that compute in turns in one room. Judge: the same models, each with memory of its
+ * own. Run with 1, 2 and 4 ranks. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "model_case.h"
+
+#include "io/model/source.h"
+#include "model/decoder.h"
+#include "staging/batch.h"
+
+enum { TOKENS = 64, SEQUENCES = 3, MODELS = 3, MOST = 1 << 20 };
+
+/* What the models computed: values of rows, then this rank's shares of the reduced gradients. */
+typedef struct results {
+  float  *x; /* [MOST] */
+  int64_t n;
+  int64_t device; /* planned bytes */
+} results;
+
+/* How the models divide their weights, and how many ranks a node pretends to have, or 0. */
+typedef struct way {
+  tri_shard_plan plan[MODELS];
+  int            ranks_per_node;
+  int64_t        offload; /* of the frozen model */
+} way;
+
+typedef struct bench {
+  tri_session  se;
+  golden       g;
+  tri_room     room;
+  tri_model   *m[MODELS]; /* a policy, its reference and a critic */
+  tri_staging *staging;
+  tri_rollout  r;
+} bench;
+
+static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
+                       float *out) {
+  const fill_from *from = ctx;
+
+  if (strcmp(from->unit[u].param[i].name, "score.weight")) return fill_golden(ctx, kind, u, i, begin, count, out);
+  for (int64_t k = 0; k < count; k++) out[k] = sinf((float)(begin + k) + 0.5f);
+  return TRI_OK;
+}
+
+static void open_bench(bench *b, const char *name, const way *w, bool together) {
+  int32_t *token;
+
+  memset(b, 0, sizeof *b);
+  session_open(&b->se, w->ranks_per_node);
+  golden_open_model(&b->g, name);
+  for (int i = 0; i < MODELS; i++) {
+    tri_model_opt opt = model_options(&b->g, &b->se, TRI_F32, TOKENS);
+    opt.plan = w->plan[i];
+    opt.train = i != 1;
+    opt.head = i == 2 ? TRI_HEAD_SCALAR : TRI_HEAD_TOKENS;
+    opt.rollout = i == 0;
+    opt.offload = opt.train ? 0 : w->offload;
+    opt.room = together ? &b->room : NULL;
+    OK(tri_model_open(b->se.device, b->se.comm, b->se.ledger, &opt, &b->m[i]));
+  }
+  OK(tri_staging_open(b->se.device, b->se.ledger,
+                      &(tri_staging_opt){TOKENS, TOKENS, TRI_LOSS_VALUE, TRI_PHASE_LEARN}, &b->staging));
+  OK(tri_session_take_memory(&b->se));
+  for (int i = 0; i < MODELS; i++) {
+    tri_params *p = tri_model_params(b->m[i]);
+    fill_from   from = {&b->g, tri_params_options(p)->unit};
+    OK(tri_model_start(b->m[i], b->se.stream));
+    OK(tri_params_fill(p, TRI_STATE_WEIGHT, fill, &from, b->se.stream));
+  }
+  OK(tri_rollout_make(SEQUENCES, 24, 1, 0, &b->r));
+  memcpy(b->r.start, (int64_t[]){0, 9, 10, 24}, sizeof(int64_t[SEQUENCES + 1]));
+  token = golden_get_int(&b->g, "tokens");
+  memcpy(b->r.token, token, 24 * sizeof *token);
+  free(token);
+}
+
+static void close_bench(bench *b) {
+  tri_rollout_free(&b->r);
+  tri_staging_close(&b->staging);
+  for (int i = 0; i < MODELS; i++) tri_model_close(&b->m[i]);
+  golden_close(&b->g);
+  tri_session_close(&b->se);
+}
+
+static void put(results *to, const float *x, int64_t n) {
+  CHECK(to->n + n <= MOST);
+  memcpy(to->x + to->n, x, (size_t)n * sizeof *x);
+  to->n += n;
+}
+
+/* One micro-batch of a model. With `learn` also backward. */
+static void pass(bench *b, int model, int micro, bool learn, bool last, results *to) {
+  const tri_comm *c = b->se.comm[TRI_WORLD];
+  tri_stream     *s = b->se.stream;
+  int             seq = (micro + c->rank) % SEQUENCES;
+  tri_batch       batch;
+  tri_rows_out    given, d;
+  tri_loss_in     in;
+  tri_loss_out    out;
+
+  OK(tri_batch_load(b->staging, &b->r, &seq, 1, s, &batch));
+  OK(tri_model_forward(b->m[model], &batch, learn, 1.0f, &given, s));
+  OK(tri_batch_fetch(b->staging, &given, NULL, s, &in, &out));
+  put(to, model == 2 ? in.value : in.logp, in.n);
+  if (!learn) return;
+  for (int64_t k = 0; k < in.n; k++) {
+    if (model == 2)
+      out.dvalue[k] = cosf((float)(3 * k + seq));
+    else
+      out.dlogp[k] = cosf((float)(3 * k + seq)), out.dent[k] = 0.25f;
+  }
+  OK(tri_batch_send(b->staging, &out, 1, s, &d));
+  OK(tri_model_backward(b->m[model], &batch, &d, 1.0f, last, s));
+}
+
+static void take_gradient(bench *b, int model, results *to) {
+  tri_params *p = tri_model_params(b->m[model]);
+
+  OK(tri_params_grad_settle(p, b->se.stream));
+  for (int u = 0; u < tri_params_options(p)->n_unit; u++) {
+    tri_grad_view v = tri_params_grad_view(p, u);
+    float        *g = device_get(b->se.stream, v.grad, (size_t)v.range.count * sizeof *g);
+    put(to, g, v.range.count);
+    free(g);
+  }
+}
+
+/* Two steps in the order of train.c, with scores in an order of their own. */
+static void run(const char *name, const way *w, bool together, results *to) {
+  bench b;
+
+  to->n = 0;
+  open_bench(&b, name, w, together);
+  to->device = tri_ledger_total(b.se.ledger).device;
+  CHECK((b.room.models == MODELS) == together);
+  for (int step = 0; step < 2; step++) {
+    for (int i = 1; i < MODELS && !together; i++) /* held weights lie over those of other models */
+      OK(tri_params_forget_all(tri_model_params(b.m[i]), b.se.stream));
+    OK(tri_model_hold(b.m[0], true, b.se.stream));
+    pass(&b, 0, step, false, false, to);
+    OK(tri_model_hold(b.m[0], false, b.se.stream));
+    for (int k = 0; k < 2 * MODELS; k++) pass(&b, (k * 2 + step) % MODELS, k, false, false, to);
+    for (int m = 0; m < 2; m++) pass(&b, 0, m, true, m == 1, to);
+    pass(&b, 1, 0, false, false, to); /* while the policy's last reduction runs */
+    for (int m = 0; m < 2; m++) pass(&b, 2, m, true, m == 1, to);
+    for (int i = 0; i < MODELS; i += 2) take_gradient(&b, i, to);
+    for (int i = 0; i < MODELS; i += 2) tri_params_grad_clear(tri_model_params(b.m[i]));
+  }
+  close_bench(&b);
+}
+
+/* The same bits in less memory, for models that share their weights with all ranks, those of a node, or none. */
+static void in_turns(void **state) {
+  static const tri_shard_scope N = TRI_SHARD_NONE, L = TRI_SHARD_NODE, W = TRI_SHARD_WORLD;
+  const way                    ways[] = {{{{W, W, W}, {W, W, W}, {W, W, W}}, 0, 0},
+                                         {{{N, L, L}, {W, W, W}, {L, L, W}}, 0, 64},
+                                         {{{L, W, W}, {N, N, N}, {N, N, N}}, 0, 0},
+                                         {{{W, W, W}, {L, L, L}, {W, W, W}}, 1, 64},
+                                         {{{N, N, N}, {N, N, N}, {W, W, W}}, 1, 0}};
+  results                      alone = {test_alloc(MOST, sizeof(float)), 0, 0},
+                               together = {test_alloc(MOST, sizeof(float)), 0, 0};
+
+  (void)state;
+  for (int i = 0; i < N_MODELS; i += test_step(4))
+    for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
+      run(golden_models[i], &ways[k], false, &alone);
+      run(golden_models[i], &ways[k], true, &together);
+      CHECK(alone.n == together.n && !memcmp(alone.x, together.x, (size_t)alone.n * sizeof(float)),
+            "%s, way %d: other bits in one room", golden_models[i], (int)k);
+      CHECK(together.device < alone.device, "%s, way %d: %lld bytes in one room, %lld apart",
+            golden_models[i], (int)k, (long long)together.device, (long long)alone.device);
+    }
+  free(alone.x);
+  free(together.x);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(in_turns)};
+
+  return cmocka_run_group_tests(tests, ranks_open, ranks_close);
+}
