@@ -289,8 +289,12 @@ tri_ledger_sum tri_ledger_total(const tri_ledger *l) {
   s.always = (int64_t)sum_of(l, -1, TRI_PHASE_ALWAYS);
   s.rollout = s.always + (int64_t)sum_of(l, -1, TRI_PHASE_ROLLOUT);
   s.learn = s.always + (int64_t)sum_of(l, -1, TRI_PHASE_LEARN);
-  for (int i = 0; i < l->n; i++)
-    if (l->e[i].state && counts(l, TRI_CASE_RESIDENT, &l->e[i])) s.state += (int64_t)l->e[i].bytes;
+  for (int i = 0; i < l->n; i++) {
+    const entry *e = &l->e[i];
+    bool         own = counts(l, TRI_CASE_RESIDENT, e);
+    if (e->state && own) s.state += (int64_t)e->bytes;
+    if (!own && e->of != TRI_CASE_RESIDENT) s.overlaid += (int64_t)e->bytes;
+  }
   return s;
 }
 
@@ -336,5 +340,5 @@ tri_status tri_ledger_print(const tri_ledger *l, tri_text *out) {
                           (long long)s.planned, (long long)s.state, (long long)s.device));
   if (s.resident != s.device)
     TRI_TRY(tri_text_printf(out, " (%lld without shard.offload)", (long long)s.resident));
-  return tri_text_put(out, "\n", 1);
+  return tri_text_printf(out, "\n%s", s.overlaid ? TRI_LEDGER_TURNS "\n" : "");
 }

@@ -18,9 +18,10 @@ typedef enum { TRI_CASE_ANY, TRI_CASE_OFFLOADED, TRI_CASE_RESIDENT } tri_ledger_
 /* The totals of a ledger, in bytes on this rank. planned is the sum of the entries, known before anything is
  * allocated, where only the largest member counts. device is its TRI_MEM_DEVICE part and pinned its TRI_MEM_PINNED
  * part. resident is `device` if nothing were offloaded. used was requested from the device. state is weights,
- * gradients, master weights and moments as sharded. */
+ * gradients, master weights and moments as sharded. overlaid is what lies over the largest members' entries, not
+ * part of planned. */
 typedef struct tri_ledger_sum {
-  int64_t planned, device, pinned, resident, used, always, rollout, learn, state;
+  int64_t planned, device, pinned, resident, used, always, rollout, learn, state, overlaid;
 } tri_ledger_sum;
 
 TRI_CHECKED tri_status tri_ledger_open(tri_ledger **out);
@@ -74,6 +75,8 @@ typedef struct tri_ledger_row {
  * the rows of TRI_PHASE_ALWAYS plus those of the larger phase give `planned`. The caller must TRI_FREE *out
  * [*n]. */
 TRI_CHECKED tri_status tri_ledger_rows(const tri_ledger *l, tri_ledger_row **out, int *n);
+/* Explains missing rows in a table, if `overlaid` is not 0. */
+#define TRI_LEDGER_TURNS "  models compute in turns: each row they share is of the largest model"
 /* Appends the table. It has a line per name with its bytes in each phase, then the totals. */
 TRI_CHECKED tri_status tri_ledger_print(const tri_ledger *l, tri_text *out);
 

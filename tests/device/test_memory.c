@@ -186,6 +186,7 @@ static void members_lie_over_each_other(void **state) {
   assert_int_equal(s.always, 512);
   assert_int_equal(s.learn, 512 + 2048 + 512 + 4096 + 2 * 256);
   assert_int_equal(s.planned, s.learn);
+  assert_int_equal(s.overlaid, (512 + 256) + (256 + 256) + (1792 + 256));
   ok(tri_ledger_rows(l, &row, &n)); /* they add up to the plan, so they are those of the largest members */
   for (int i = 0; i < n; i++) rows += row[i].bytes;
   assert_int_equal(rows, s.planned);

@@ -131,7 +131,8 @@ static int lines_of(const tri_text *t) {
 static tri_status put_totals(const tri_plan *p, tri_text *out) {
   TRI_TRY(put_total(p, TRI_MEM_DEVICE, "total, with always", out));
   TRI_TRY(put_total(p, TRI_MEM_PINNED, "", out));
-  return put_total(p, TRI_MEM_HOST, "", out);
+  TRI_TRY(put_total(p, TRI_MEM_HOST, "", out));
+  return p->sum.overlaid ? tri_text_printf(out, "%s\n", TRI_LEDGER_TURNS) : TRI_OK;
 }
 
 /* Prints the memory table in so many lines. */
