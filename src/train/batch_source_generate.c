@@ -71,6 +71,7 @@ static void count_generation(tri_trainer *t) {
   tri_sampler_news now, *sum = &t->sampling.did;
 
   tri_sampler_tell(t->sampling.sampler, &now);
+  sum->done += now.done;
   sum->preempted += now.preempted;
   sum->recomputed += now.recomputed;
   sum->row_steps += now.row_steps;
