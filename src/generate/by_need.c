@@ -25,9 +25,10 @@ typedef struct needs {
   int64_t                *want, *give;  /* [size] */
   tri_request            *r;            /* [most] */
   int64_t                 n_r, most;
-  int64_t                 others; /* finished answers of the other ranks in the round heard last */
-  bool                    halted; /* this rank was told to stop */
-  bool                    over;   /* all ranks know that a rank was told to stop */
+  int64_t                 mine_heard, others; /* finished answers of this rank and of the other ranks in the
+                                               * round heard last */
+  bool                    halted;             /* this rank was told to stop */
+  bool                    over;               /* all ranks know that a rank was told to stop */
 } needs;
 
 /* Returns the prompts that a rank keeps queued, because rows become free between its word and the new
@@ -75,7 +76,8 @@ static tri_status hear(needs *x, int *begin, int *end) {
   *begin = *end = 0;
   TRI_TRY(tri_rounds_hear(x->rounds, &all));
   x->asked -= all[x->rank * WORDS + WANT];
-  x->others = -all[x->rank * WORDS + DONE];
+  x->mine_heard = all[x->rank * WORDS + DONE];
+  x->others = -x->mine_heard;
   for (int q = 0; q < x->size; q++) {
     x->want[q] = all[q * WORDS + WANT];
     x->others += all[q * WORDS + DONE];
@@ -91,12 +93,18 @@ static tri_status hear(needs *x, int *begin, int *end) {
   return TRI_OK;
 }
 
+static void show(const needs *x) {
+  const tri_generate_opt *gen = x->gen;
+
+  if (gen->progress) gen->progress(gen->progress_ctx, (int)(x->others + x->s->n_done), x->n * gen->group);
+}
+
 /* Runs a decode step. *idle: no answer is left, or this rank was told to stop. */
 static tri_status run_one(needs *x, bool *idle) {
   const tri_generate_opt *gen = x->gen;
 
   if (!x->halted && gen->halt) x->halted = gen->halt(gen->halt_ctx);
-  if (gen->progress) gen->progress(gen->progress_ctx, (int)(x->others + x->s->n_done), x->n * gen->group);
+  show(x);
   *idle = x->halted || x->s->n_done == x->s->n_queue;
   return *idle ? TRI_OK : tri_sampler_run(x->s, 1, NULL);
 }
@@ -113,29 +121,24 @@ static tri_status run_until_heard(needs *x, int steps) {
   return TRI_OK;
 }
 
-/* Collective over world. Runs rounds until all prompts are dealt. The next round is told before the oldest
- * one is heard. An error of this rank is told in its next round. */
-static tri_status deal_all(needs *x) {
+static bool all_done(const needs *x) { return x->mine_heard + x->others == (int64_t)x->n * x->gen->group; }
+
+/* Collective over world. Runs rounds until all answers are done. The next round is told before the oldest one
+ * is heard. An error of this rank is told in its next round. */
+static tri_status run_rounds(needs *x) {
   tri_status st = TRI_OK;
   int        begin, end;
 
   TRI_TRY(tell(x, st));
-  while (x->dealt < x->n && !x->over) {
+  while (!all_done(x) && !x->over) {
     TRI_TRY(tell(x, st));
     if (st == TRI_OK) st = run_until_heard(x, STEPS);
     TRI_TRY(hear(x, &begin, &end));
+    show(x);
     if (st == TRI_OK && !x->over) st = add(x, begin, end);
   }
   TRI_TRY(hear(x, &begin, &end)); /* changes nothing but for an error, or a rank told to stop */
   return st;
-}
-
-/* Runs until no answer is left. */
-static tri_status run_to_end(needs *x) {
-  bool idle = false;
-
-  while (!idle) TRI_TRY(run_one(x, &idle));
-  return TRI_OK;
 }
 
 /* Collective over world. A rank that cannot begin tells it before it ends, because the end may wait for all
@@ -167,12 +170,11 @@ tri_status tri_generate_by_need(tri_sampler *s, tri_comm *world, const tri_promp
 
   TRI_TRY(tri_sampler_hold(s, gen, stream));
   TRI_TRY_DONE(open_needs(world, &x));
-  TRI_TRY_DONE(deal_all(&x));
-  if (!x.over) TRI_TRY_DONE(run_to_end(&x));
+  TRI_TRY_DONE(run_rounds(&x));
 done:
   end = tri_sampler_end(s);
   if (st == TRI_OK) st = end;
-  if (st == TRI_OK && !x.over && !x.halted) st = tri_request_collect(x.r, (int)x.n_r, gen->group, out);
+  if (st == TRI_OK && !x.over) st = tri_request_collect(x.r, (int)x.n_r, gen->group, out);
   tri_request_memory_begin(s->memory); /* the answers are in *out */
   tri_rounds_close(&x.rounds);
   if (!s->opt.max_answers) TRI_FREE(x.r);

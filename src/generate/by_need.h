@@ -13,10 +13,9 @@
  * prompt are all on one rank. They depend neither on the rank nor on the number of ranks.
  *
  * gen->progress gets the number of all ranks' finished answers, as far as this rank knows it. gen->halt is
- * also called while this rank waits for the words of the others. If it returns true on a rank while prompts
- * are left, the generation ends on all ranks, and *out stays empty. Afterwards each rank ends its own answers
- * alone, as tri_sampler_generate does. A rank's failure while prompts are left is returned on all ranks, as
- * by tri_agree. */
+ * also called while this rank waits for the words of the others. If it returns true on a rank while answers
+ * are left, the generation ends on all ranks, and *out stays empty. A rank's failure is returned on all
+ * ranks, as by tri_agree. */
 TRI_CHECKED tri_status tri_generate_by_need(tri_sampler *s, tri_comm *world, const tri_prompt *prompt, int n,
                                             const tri_generate_opt *gen, tri_stream *stream,
                                             tri_rollout *out);

@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "model_case.h"
 
+#include "device/kernels.h"
 #include "generate/by_need.h"
 #include "refusal_case.h"
 
@@ -19,11 +20,20 @@ typedef struct bench {
 
 static tri_device_ops spied; /* the device's table with a fill that can fail */
 static tri_status (*real_fill)(tri_stream *s, void *at, int value, size_t bytes);
-static size_t failing_bytes; /* a fill of so many bytes fails, or 0 */
+static size_t              failing_bytes; /* a fill of so many bytes fails, or 0 */
+static tri_kernels         spied_kernels; /* the device's kernels with a linear_size that can fail */
+static tri_linear_size_fn *real_linear_size;
+static int sizes, failing_size; /* calls of linear_size. failing_size: the number of one that fails, or 0 */
 
 static tri_status spy_fill(tri_stream *s, void *at, int value, size_t bytes) {
   if (failing_bytes && bytes == failing_bytes) TRI_FAIL(TRI_EDEVICE, "no fill %d", 29);
   return real_fill(s, at, value, bytes);
+}
+
+/* Weights are packed with it. */
+static tri_status spy_linear_size(const tri_linear *l, tri_linear_bytes *out) {
+  if (++sizes == failing_size) TRI_FAIL(TRI_EDEVICE, "no size %d", 31);
+  return real_linear_size(l, out);
 }
 
 static bool is_slow(const bench *b) { return b->se.rt.world_rank == b->se.rt.world_size - 1; }
@@ -42,6 +52,10 @@ static void open_bench(bench *b, int rows, int slow, int64_t max_answers) {
   spied = *b->se.device->ops;
   real_fill = spied.fill;
   spied.fill = spy_fill;
+  spied_kernels = *spied.kernels;
+  real_linear_size = spied_kernels.linear_size;
+  spied_kernels.linear_size = spy_linear_size;
+  spied.kernels = &spied_kernels;
   b->se.device->ops = &spied;
   so.max_sequences = is_slow(b) ? slow : rows;
   golden_open_model(&b->g, "model/qwen2");
@@ -147,7 +161,7 @@ static void a_slow_rank_answers_fewer(void **state) {
     gen = how(&w);
     w.work = is_slow(&b) && b.se.rt.world_size > 1 ? 1000000 : 0;
     OK(tri_generate_by_need(b.s, b.se.comm[TRI_WORLD], b.prompt, PROMPTS, &gen, b.se.stream, &mine));
-    CHECK(w.ended == mine.n_seq && w.total == PROMPTS * GROUP);
+    CHECK(w.ended == mine.n_seq && w.total == PROMPTS * GROUP && w.most == PROMPTS * GROUP);
     n[b.se.rt.world_rank] = mine.n_seq;
     OK(tri_host_sum(b.se.comm[TRI_WORLD], n, 4));
     for (int r = 0; r + 1 < b.se.rt.world_size; r++)
@@ -185,21 +199,23 @@ static void few_answers_have_memory(void **state) {
   close_bench(&b);
 }
 
-/* The last rank is told to stop, or fails, while prompts are left. All ranks end without answers, and the
- * next generation is a whole one. */
+/* The last rank is told to stop, or fails, while prompts are left, or when each rank has the answers to one
+ * prompt. All ranks end without answers, and the next generation is a whole one. */
 static void all_ranks_end_together(void **state) {
   bench b;
 
   (void)state;
   open_bench(&b, 4, 4, 0);
-  for (int fails = 0; fails < 2; fails++) {
+  for (int k = 0; k < 4; k++) {
     watcher          w = {0};
     tri_generate_opt gen = how(&w);
     tri_rollout      mine = {0};
     tri_status       st;
-    if (is_slow(&b) && fails) w.fails_at = 2;
-    if (is_slow(&b) && !fails) w.halt_at = 7;
-    st = tri_generate_by_need(b.s, b.se.comm[TRI_WORLD], b.prompt, PROMPTS, &gen, b.se.stream, &mine);
+    bool             fails = k % 2, at_end = k / 2;
+    if (is_slow(&b) && fails) w.fails_at = at_end ? 1 : 2;
+    if (is_slow(&b) && !fails) w.halt_at = at_end ? 2 : 7;
+    st = tri_generate_by_need(b.s, b.se.comm[TRI_WORLD], b.prompt, at_end ? b.se.rt.world_size : PROMPTS,
+                              &gen, b.se.stream, &mine);
     CHECK(st == (fails ? TRI_ENUMERIC : TRI_OK) && mine.n_seq == 0);
     if (fails) CHECK(refusal_is("ended() 23"));
     tri_error_clear();
@@ -235,10 +251,8 @@ static void a_rank_that_cannot_begin_is_heard(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_slow_rank_answers_fewer),
-      cmocka_unit_test(few_answers_have_memory),
-      cmocka_unit_test(all_ranks_end_together),
-      cmocka_unit_test(a_rank_that_cannot_begin_is_heard),
+      cmocka_unit_test(a_slow_rank_answers_fewer),        cmocka_unit_test(few_answers_have_memory),
+      cmocka_unit_test(all_ranks_end_together),           cmocka_unit_test(a_rank_that_cannot_begin_is_heard),
   };
 
   return cmocka_run_group_tests(tests, ranks_open, ranks_close);
