@@ -143,9 +143,10 @@ static tri_status run_rounds(needs *x) {
 
 /* Collective over world. A rank that cannot begin tells it before it ends, because the end may wait for all
  * ranks. */
-static tri_status open_needs(tri_comm *world, needs *x) {
-  tri_status st = tri_sampler_prepare(x->s);
+static tri_status open_needs(tri_comm *world, needs *x, tri_stream *stream) {
+  tri_status st = tri_sampler_hold(x->s, x->gen, stream);
 
+  if (st == TRI_OK) st = tri_sampler_prepare(x->s);
   if (st == TRI_OK) st = TRI_ALLOC(x->want, x->size);
   if (st == TRI_OK) st = TRI_ALLOC(x->give, x->size);
   if (st == TRI_OK && !x->s->opt.max_answers) st = TRI_ALLOC(x->r, x->most);
@@ -168,8 +169,7 @@ tri_status tri_generate_by_need(tri_sampler *s, tri_comm *world, const tri_promp
                   .most = most < all ? most : all};
   tri_status st = TRI_OK, end;
 
-  TRI_TRY(tri_sampler_hold(s, gen, stream));
-  TRI_TRY_DONE(open_needs(world, &x));
+  TRI_TRY_DONE(open_needs(world, &x, stream));
   TRI_TRY_DONE(run_rounds(&x));
 done:
   end = tri_sampler_end(s);

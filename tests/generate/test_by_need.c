@@ -249,10 +249,39 @@ static void a_rank_that_cannot_begin_is_heard(void **state) {
   close_bench(&b);
 }
 
+/* The last rank fails as it packs its last weights. All ranks return its error. A rank alone packs none. */
+static void a_rank_that_cannot_hold_is_heard(void **state) {
+  watcher          w = {0};
+  tri_generate_opt gen = how(&w);
+  tri_rollout      mine = {0};
+  bench            b;
+
+  (void)state;
+  if (world->size == 1) return;
+  open_bench(&b, 4, 4, 0);
+  sizes = 0;
+  OK(tri_generate_by_need(b.s, b.se.comm[TRI_WORLD], b.prompt, 1, &gen, b.se.stream, &mine));
+  tri_rollout_free(&mine);
+  CHECK(sizes > 0);
+  if (is_slow(&b)) failing_size = sizes;
+  sizes = 0;
+  CHECK(tri_generate_by_need(b.s, b.se.comm[TRI_WORLD], b.prompt, PROMPTS, &gen, b.se.stream, &mine) ==
+            TRI_EDEVICE &&
+        mine.n_seq == 0 && refusal_is("spy_linear_size() 31"));
+  tri_error_clear();
+  failing_size = 0;
+  w = (watcher){0};
+  OK(tri_generate_by_need(b.s, b.se.comm[TRI_WORLD], b.prompt, PROMPTS, &gen, b.se.stream, &mine));
+  CHECK(mine.n_seq == w.ended);
+  tri_rollout_free(&mine);
+  close_bench(&b);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_slow_rank_answers_fewer),        cmocka_unit_test(few_answers_have_memory),
       cmocka_unit_test(all_ranks_end_together),           cmocka_unit_test(a_rank_that_cannot_begin_is_heard),
+      cmocka_unit_test(a_rank_that_cannot_hold_is_heard),
   };
 
   return cmocka_run_group_tests(tests, ranks_open, ranks_close);
