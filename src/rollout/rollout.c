@@ -213,34 +213,54 @@ static tri_status gather(tri_comm *world, const char *mine, size_t n_bytes, cons
   return tri_host_gather_into(world, mine, counts, *recv);
 }
 
-tri_status tri_rollout_exchange(const tri_rollout *mine, tri_comm *world, tri_rollout *out) {
-  tri_status st = TRI_OK;
-  char      *send = NULL, *recv = NULL;
-  size_t    *counts = NULL, n_bytes, at = 0;
-  message   *m = NULL;
-  found     *from = NULL; /* [n_seq] */
-  pack_head  sum;
+/* The messages of all ranks, and the step's sequences in them. Allocated outside the plan, because they take
+ * some 30 bytes a sequence and 240 bytes a rank. */
+typedef struct exchange {
+  char    *send;
+  size_t   n_send;
+  size_t  *counts; /* [ranks] */
+  message *m;      /* [ranks] */
+  found   *from;   /* [n_seq] */
+} exchange;
 
-  TRI_TRY_DONE(TRI_ALLOC(counts, world->size));
-  TRI_TRY_DONE(TRI_ALLOC(m, world->size));
-  TRI_TRY_DONE(pack(mine, &send, &n_bytes));
-  TRI_TRY_DONE(gather(world, send, n_bytes, out, counts, &recv));
-  for (int k = 0; k < world->size; at += counts[k++])
-    TRI_TRY_DONE(message_open(recv + at, counts[k], k, &m[k]));
-  TRI_TRY_DONE(total_head(m, world->size, &sum));
-  if (sum.n_seq) TRI_TRY_DONE(check_places(m, world->size, &sum));
-  TRI_TRY_DONE(TRI_ALLOC(from, sum.n_seq));
-  TRI_TRY_DONE(find_sequences(m, world->size, &sum, from));
-  TRI_TRY_DONE(tri_rollout_make((int)sum.n_seq, sum.n_tok, (int)sum.group, (int)sum.n_reward, out));
+static tri_status open_exchange(const tri_rollout *mine, int ranks, exchange *x) {
+  TRI_TRY(TRI_ALLOC(x->counts, ranks));
+  TRI_TRY(TRI_ALLOC(x->m, ranks));
+  return pack(mine, &x->send, &x->n_send);
+}
+
+/* Not collective. Makes the step from the messages of all ranks. */
+static tri_status unpack(exchange *x, const char *recv, int ranks, tri_rollout *out) {
+  size_t    at = 0;
+  pack_head sum;
+
+  for (int k = 0; k < ranks; at += x->counts[k++])
+    TRI_TRY(message_open(recv + at, x->counts[k], k, &x->m[k]));
+  TRI_TRY(total_head(x->m, ranks, &sum));
+  if (sum.n_seq) TRI_TRY(check_places(x->m, ranks, &sum));
+  TRI_TRY(TRI_ALLOC(x->from, sum.n_seq));
+  TRI_TRY(find_sequences(x->m, ranks, &sum, x->from));
+  TRI_TRY(tri_rollout_make((int)sum.n_seq, sum.n_tok, (int)sum.group, (int)sum.n_reward, out));
   out->has_logp = sum.has_logp != 0;
   out->has_reward = sum.has_reward != 0;
-  for (int q = 0; q < out->n_seq; q++) take_sequence(&from[q], out, q);
+  for (int q = 0; q < out->n_seq; q++) take_sequence(&x->from[q], out, q);
+  return TRI_OK;
+}
+
+tri_status tri_rollout_exchange(const tri_rollout *mine, tri_comm *world, tri_rollout *out) {
+  tri_status st = TRI_OK;
+  exchange   x = {.send = NULL};
+  char      *recv = NULL;
+
+  TRI_TRY_DONE(tri_agree(world, open_exchange(mine, world->size, &x)));
+  TRI_TRY_DONE(gather(world, x.send, x.n_send, out, x.counts, &recv));
+  TRI_TRY_DONE(tri_agree(world, unpack(&x, recv, world->size, out)));
 done:
-  if (!wire_of(mine)) TRI_FREE(send);
+  if (!wire_of(mine)) TRI_FREE(x.send);
   if (!wire_of(out)) TRI_FREE(recv);
-  TRI_FREE(counts);
-  TRI_FREE(m);
-  TRI_FREE(from);
+  TRI_FREE(x.counts);
+  TRI_FREE(x.m);
+  TRI_FREE(x.from);
   if (st != TRI_OK) tri_rollout_clear(out);
   return st;
 }

@@ -152,7 +152,7 @@ void tri_rollout_drop(tri_rollout *r, int least, bool baselines);
 /* Collective over world. `mine` holds this rank's sequences of the step, possibly none, in any order. *out,
  * empty before, becomes the whole step in the order of places, then samples, on every rank. TRI_EINTERNAL on
  * every rank, with the place, unless each place has each sample below `group` exactly once on all ranks
- * together. */
+ * together. Any other failure of a rank is returned on all ranks too. */
 TRI_CHECKED tri_status tri_rollout_exchange(const tri_rollout *mine, tri_comm *world, tri_rollout *out);
 
 #endif

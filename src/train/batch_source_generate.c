@@ -25,10 +25,14 @@ static void free_prompts(prompts *s) {
   TRI_FREE(s->example);
 }
 
+/* Collective over world. */
 static tri_status make_prompts(const tri_trainer *t, const tri_ask *ask, prompts *s) {
+  tri_status st;
+
   *s = (prompts){.n = (int)ask->n};
-  TRI_TRY(TRI_ALLOC(s->prompt, ask->n));
-  TRI_TRY(TRI_ALLOC(s->example, ask->n));
+  st = TRI_ALLOC(s->prompt, ask->n);
+  if (st == TRI_OK) st = TRI_ALLOC(s->example, ask->n);
+  TRI_TRY(tri_agree(tri_world_of(t), st));
   for (int k = 0; k < s->n; k++) {
     int64_t            i = tri_dataset_at(ask->data, t->cfg->run.seed, ask->shuffle, ask->begin + k);
     const tri_example *e = tri_dataset_get(ask->data, i);
@@ -181,7 +185,7 @@ static tri_status answer(tri_trainer *t, prompts *s, const tri_ask *ask, tri_rol
   tri_status     st = TRI_OK;
 
   *halted = false;
-  TRI_TRY_DONE(TRI_ALLOC(greedy, s->n));
+  TRI_TRY_DONE(tri_agree(tri_world_of(t), TRI_ALLOC(greedy, s->n)));
   if (ask->greedy) TRI_TRY_DONE(answer_greedily(t, s, ask, greedy, halted));
   if (ask->greedy) sampled.before += ask->n;
   if (!*halted) TRI_TRY_DONE(sample(t, s, &sampled, mine, halted));

@@ -351,6 +351,22 @@ static void check_refused(tri_rollout *mine, const char *want) {
   tri_rollout_free(mine);
 }
 
+/* The last rank's message does not fit its planned memory. Every rank gets its error. */
+static void test_exchange_of_a_failure(void **state) {
+  tri_rollout_store little = {.wire_bytes = 8};
+  tri_rollout       mine = {0}, got = {0};
+
+  (void)state;
+  make_part(&mine, 2 * world->size, world->rank, world->size, false);
+  if (world->rank == world->size - 1) mine.store = &little;
+  CHECK(tri_rollout_exchange(&mine, world, &got) == TRI_EINTERNAL && !got.start && refusal_is("pack() 8"));
+  tri_error_clear();
+  mine.store = NULL;
+  CHECK(tri_rollout_exchange(&mine, world, &got) == TRI_OK && got.n_seq == 2 * world->size * GROUP);
+  tri_rollout_free(&got);
+  tri_rollout_free(&mine);
+}
+
 /* If parts do not fit together, every rank gets the same error. The last rank brings what is wrong. */
 static void test_exchange_refused(void **state) {
   tri_rollout mine = {0};
@@ -726,6 +742,7 @@ int main(void) {
       cmocka_unit_test(test_exchange),
       cmocka_unit_test(test_exchange_deals),
       cmocka_unit_test(test_exchange_empty),
+      cmocka_unit_test(test_exchange_of_a_failure),
       cmocka_unit_test(test_exchange_refused),
       cmocka_unit_test_setup_teardown(test_file_round_trip, setup_files, teardown_files),
       cmocka_unit_test_setup_teardown(test_file_line, setup_files, teardown_files),
