@@ -200,6 +200,34 @@ static void half_a_line_waits(void **state) {
   assert_int_equal(tri_history_bad_lines(h), 0);
 }
 
+/* The last MiB has the last lines. The line that begins before it is not foreign. */
+static void only_the_end_is_read(void **state) {
+  enum { LINES = 1000, BYTES = 3000 };
+  char *text = NULL, line[64];
+
+  (void)state;
+  assert_int_equal(TRI_ALLOC(text, LINES * BYTES + 1), TRI_OK);
+  for (int i = 0; i < LINES; i++) {
+    char *at = text + (size_t)i * BYTES;
+    int   n = snprintf(line, sizeof line, "{\"step\": %d, \"loss\": %d", i + 1, i);
+    memset(at, ' ', BYTES);
+    memcpy(at, line, (size_t)n);
+    memcpy(at + BYTES - 2, "}\n", 2);
+  }
+  put("metrics.jsonl", text);
+  tri_host_free((void **)&text);
+  ok(tri_history_open(folder, &h));
+  assert_int_equal(tri_history_rows(h), LINES);
+  tri_history_close(&h);
+  ok(tri_history_open_end(folder, &h));
+  assert_int_equal(tri_history_rows(h), (1 << 20) / BYTES);
+  assert_int_equal(tri_history_step(h)[tri_history_rows(h) - 1], LINES);
+  assert_true(value("loss", tri_history_rows(h) - 1) == LINES - 1 && tri_history_bad_lines(h) == 0);
+  append("metrics.jsonl", "{\"step\": 1001, \"loss\": 0.5}\n");
+  assert_true(refresh());
+  assert_true(value("loss", (1 << 20) / BYTES) == 0.5 && tri_history_bad_lines(h) == 0);
+}
+
 /* A resume replaces the file by a shorter one or cuts the file, and then goes on. */
 static void a_resume_is_read_anew(void **state) {
   (void)state;
@@ -822,6 +850,7 @@ int main(void) {
                                     TEST(foreign_lines_are_counted),
                                     TEST(a_nul_ends_no_line),
                                     TEST(half_a_line_waits),
+                                    TEST(only_the_end_is_read),
                                     TEST(a_resume_is_read_anew),
                                     TEST(a_resume_between_two_looks_is_seen),
                                     TEST(a_completed_line_is_seen),

@@ -18,6 +18,7 @@ struct tri_history {
   tri_history_keys  keys;
   tri_history_log   log;
   tri_history_life  life;
+  bool              end;     /* of the metrics only the end is read */
   bool              checked; /* the folder was once found to be a run's */
 };
 
@@ -55,10 +56,10 @@ tri_status tri_history_refresh(tri_history *h, bool *changed) {
   tri_history_life_look(&h->life, h->folder, changed);
   TRI_TRY(tri_history_keys_read(&h->keys, h->folder, changed));
   TRI_TRY(tri_history_log_read(&h->log, h->folder, changed));
-  return tri_history_rows_read(&h->rows, h->folder, changed);
+  return tri_history_rows_read(&h->rows, h->folder, h->end, changed);
 }
 
-tri_status tri_history_open_any(const char *folder, tri_history **out) {
+static tri_status open_as(const char *folder, bool end, tri_history **out) {
   tri_status   st = TRI_OK;
   tri_history *h = NULL;
   bool         changed;
@@ -67,14 +68,24 @@ tri_status tri_history_open_any(const char *folder, tri_history **out) {
   TRI_TRY(TRI_ALLOC(h, 1));
   st = tri_copy_text(folder, &h->folder);
   h->life.checkpoint = -1;
+  h->end = end;
   if (st == TRI_OK) st = tri_history_refresh(h, &changed);
   if (st == TRI_ENOMEM) tri_history_close(&h);
   *out = h;
   return st;
 }
 
+tri_status tri_history_open_any(const char *folder, tri_history **out) { return open_as(folder, false, out); }
+
 tri_status tri_history_open(const char *folder, tri_history **out) {
-  tri_status st = tri_history_open_any(folder, out);
+  tri_status st = open_as(folder, false, out);
+
+  if (st != TRI_OK) tri_history_close(out);
+  return st;
+}
+
+tri_status tri_history_open_end(const char *folder, tri_history **out) {
+  tri_status st = open_as(folder, true, out);
 
   if (st != TRI_OK) tri_history_close(out);
   return st;

@@ -21,6 +21,9 @@ TRI_CHECKED tri_status tri_history_open(const char *folder, tri_history **out);
 /* Does the same, but if the folder is unreadable, *out is an empty run and the next refresh tries again. *out
  * is NULL only after TRI_ENOMEM. Other errors are those of a refresh. */
 TRI_CHECKED tri_status tri_history_open_any(const char *folder, tri_history **out);
+/* Does the same as tri_history_open, but reads only the last MiB of metrics.jsonl. This suffices for the
+ * state of the run. */
+TRI_CHECKED tri_status tri_history_open_end(const char *folder, tri_history **out);
 void                   tri_history_close(tri_history **h);
 /* Reads the lines added since the last call. A file that was cut back or replaced, as by a resume, is read
  * again from its start. *changed is true if anything is new. After an error, also one of open, the next call

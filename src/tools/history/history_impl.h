@@ -17,7 +17,8 @@ enum {
   TRI_HISTORY_NAMES_MOST = 1024, /* chosen as four times the names in our own lines */
   TRI_HISTORY_NAME_SLOTS = 2 * TRI_HISTORY_NAMES_MOST, /* slots of a hash table, a power of two */
   TRI_HISTORY_ALARMS_MOST = 1000,
-  TRI_HISTORY_SAID_BYTES = 4096 /* kept of an alarm's text, chosen as a screen of text */
+  TRI_HISTORY_END_BYTES = 1 << 20, /* chosen as hundreds of lines */
+  TRI_HISTORY_SAID_BYTES = 4096    /* kept of an alarm's text, chosen as a screen of text */
 };
 
 /* ---- tail.c reads a growing file line by line. Zero-initialise. */
@@ -39,6 +40,7 @@ typedef struct tri_history_reader {
   tri_status (*line)(void *ctx, const char *text, size_t n);
   void   *ctx;
   int64_t most; /* bytes read in one call, the last ones if there are more */
+  bool    end;  /* fewer bytes than the file's are wanted, so nothing is said and no line counts as foreign */
 } tri_history_reader;
 /* Sets *changed if anything is new. A missing file counts as empty. */
 TRI_CHECKED tri_status tri_history_tail_read(tri_history_tail *t, const char *path,
@@ -96,7 +98,9 @@ typedef struct tri_history_table {
   int64_t             n_series, series_cap, n_word, word_cap;
   uint16_t            slot[TRI_HISTORY_NAME_SLOTS]; /* 1 + the series of a name, or 0 */
 } tri_history_table;
-TRI_CHECKED tri_status tri_history_rows_read(tri_history_table *r, const char *folder, bool *changed);
+/* With `end`, reads the last TRI_HISTORY_END_BYTES only. */
+TRI_CHECKED tri_status tri_history_rows_read(tri_history_table *r, const char *folder, bool end,
+                                             bool *changed);
 void                   tri_history_rows_free(tri_history_table *r);
 
 /* ---- keys.c holds the deck. Zero-initialise. */

@@ -162,8 +162,8 @@ static tri_status take_line(void *ctx, const char *text, size_t n) {
   return put_fields(r, step);
 }
 
-tri_status tri_history_rows_read(tri_history_table *r, const char *folder, bool *changed) {
-  const tri_history_reader to = {clear, take_line, r, METRICS_BYTES};
+tri_status tri_history_rows_read(tri_history_table *r, const char *folder, bool end, bool *changed) {
+  const tri_history_reader to = {clear, take_line, r, end ? TRI_HISTORY_END_BYTES : METRICS_BYTES, end};
   char                     path[TRI_HISTORY_PATH_BYTES];
 
   snprintf(path, sizeof path, "%s/metrics.jsonl", folder);

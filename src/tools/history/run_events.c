@@ -223,7 +223,7 @@ static tri_status take_line(void *ctx, const char *text, size_t n) {
 }
 
 tri_status tri_history_log_read(tri_history_log *l, const char *folder, bool *changed) {
-  const tri_history_reader to = {clear, take_line, l, LOG_BYTES};
+  const tri_history_reader to = {clear, take_line, l, LOG_BYTES, false};
   char                     path[TRI_HISTORY_PATH_BYTES];
 
   snprintf(path, sizeof path, "%s/run.jsonl", folder);

@@ -109,10 +109,14 @@ static tri_status pass_hole(tri_history_tail *t, int fd, int64_t size, const tri
   return data - at > TRI_LINE_BYTES ? pass_over(t, data, to) : TRI_OK;
 }
 
-/* Skips all but the last part of a file larger than any run writes. */
+/* Skips all but the last part of a file larger than any run writes, or than the caller wants. */
 static tri_status pass_most(tri_history_tail *t, const char *path, int64_t size,
                             const tri_history_reader *to) {
   if (size - t->at <= to->most) return TRI_OK;
+  if (to->end) {
+    t->skips = true; /* the rest of the line at this place */
+    return pass_over(t, size - to->most, to);
+  }
   tri_log(TRI_LOG_WARN, "%s: %.1f GiB are new, more than a run writes. Only the last %.2f GiB are read", path,
           (double)(size - t->at) / (1 << 30), (double)to->most / (1 << 30));
   return pass_over(t, size - to->most, to);

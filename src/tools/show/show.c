@@ -220,7 +220,7 @@ static tri_status put_why(job *j) {
   tri_text       why = {0};
   tri_status     st = TRI_OK;
 
-  if (tri_history_open(j->o->path, &h) != TRI_OK) {
+  if (tri_history_open_end(j->o->path, &h) != TRI_OK) {
     tri_error_clear();
     return TRI_OK;
   }
