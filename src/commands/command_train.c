@@ -156,6 +156,11 @@ static tri_status train(int argc, char **argv, int *code) {
 
   TRI_TRY(tri_flags_parse(&tri_command_train, flag, sizeof flag / sizeof *flag, argc, argv, &n, &help));
   if (help) return TRI_OK;
+  if (options && (check || show.lines || ranks))
+    TRI_FAIL(TRI_EARG, "--options only prints the keys of a deck. Leave out %s",
+             check        ? "--check"
+             : show.lines ? "--show"
+                          : "--ranks");
   if (options) {
     st = show.json ? tri_config_help_json(&notes) : tri_config_help(&notes);
     if (st == TRI_OK && show.json) st = tri_print(notes.data, notes.len);

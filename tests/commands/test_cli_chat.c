@@ -423,6 +423,9 @@ static void learned_tokens_of_pairs_are_shown(void **state) {
   cli_succeeds(ONE SFT "model.tokenizer=null data.train=ids.jsonl " SHOWN);
   cli_shows(cli_out, "ids.jsonl:1: 3 tokens, 1 learned\n");
   cli_fails(64, ONE SFT "--show 1", "--show", " --check");
+  cli_fails(64, ONE "train --options --json --show 1", "--options", "--show");
+  cli_fails(64, ONE "train --options --check", "--options", "--check");
+  cli_fails(64, ONE "train --options --ranks 2", "--options", "--ranks");
   cli_fails(64, ONE SFT "--check --json", "--json", " --check --show N");
 }
 
