@@ -107,7 +107,9 @@ tri_status tri_hint_weights(const char *folder, tri_text *out) {
         out, ";\n  it has %s, but not the index of the shards. Download model.safetensors.index.json too.",
         name);
   if (tri_file_in(folder, "adapter_model.safetensors") || tri_file_in(folder, "adapter_model.bin"))
-    return tri_text_printf(out, ";\n  it has adapters. Give their base model, and this folder as lora.path.");
+    return tri_text_printf(
+        out, ";\n  it has adapters. In a deck give their base model as model.path, and this folder as "
+             "lora.path.\n  generate, eval and score take it with --base and their base model.");
   if (tri_file_in(folder, "consolidated.safetensors"))
     return tri_text_printf(
         out, ";\n  it has consolidated.safetensors, but its tensors have other names. Download the "
