@@ -179,16 +179,29 @@ static tri_status say_others(const tri_trainer *t) {
   return TRI_OK;
 }
 
+/* Prints how many answers a rank decodes and caches. Several ranks take prompts by need. One rank that caches
+ * all its answers needs no line. */
+static tri_status say_rollout(const tri_trainer *t) {
+  const char *need = t->se->rt.world_size > 1 ? ", prompts by need" : "";
+
+  if (t->plan.decode_full < t->plan.decode)
+    SAY("    a rank decodes %lld answers at once, %lld of full length (%lld tokens):\n    %lld tokens "
+        "cached%s",
+        (long long)t->plan.decode, (long long)t->plan.decode_full, (long long)t->plan.max_tokens,
+        (long long)t->plan.cached, need);
+  else if (t->se->rt.world_size > 1)
+    SAY("    a rank decodes %lld answer%s at once: %lld tokens cached%s", (long long)t->plan.decode,
+        plural(t->plan.decode), (long long)t->plan.cached, need);
+  return TRI_OK;
+}
+
 static tri_status say_plan(const tri_trainer *t) {
   tri_shard_plan p = t->cfg->shard.scope;
 
   SAY("shard plan: params %s, grads %s, optimizer %s", tri_shard_scope_name(p.params),
       tri_shard_scope_name(p.grads), tri_shard_scope_name(p.optim));
   SAY("%s", t->plan.batch.equation);
-  if (t->plan.batch.rollout_samples && t->plan.decode_full < t->plan.decode)
-    SAY("    a rank decodes %lld answers at once, %lld of full length (%lld tokens): %lld tokens cached",
-        (long long)t->plan.decode, (long long)t->plan.decode_full, (long long)t->plan.max_tokens,
-        (long long)t->plan.cached);
+  if (t->plan.batch.rollout_samples) TRI_TRY(say_rollout(t));
   if (t->health.trend.selected)
     SAY("dynamic sampling: up to %lld extra batches per step replace groups of equal rewards. The reward "
         "column counts only the groups kept.",

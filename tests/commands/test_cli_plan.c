@@ -60,6 +60,17 @@ static int lines_of(const char *text) {
   return n;
 }
 
+/* Returns the bytes of the rows of this name. */
+static json_int_t bytes_of_rows(const json_t *root, const char *name) {
+  json_int_t    sum = 0;
+  size_t        i;
+  const json_t *row;
+
+  json_array_foreach(json_object_get(root, "memory"), i, row) if (is(row, "name", name)) sum +=
+      integer(row, "bytes");
+  return sum;
+}
+
 static void json_has_what_the_run_will_take(void **state) {
   const json_t *part, *s;
   json_t       *root;
@@ -79,6 +90,11 @@ static void json_has_what_the_run_will_take(void **state) {
   assert_int_equal(integer(part, "micro_batch_size"), 8);
   assert_int_equal(integer(part, "gradient_accumulation_steps"), 1);
   assert_int_equal(integer(part, "data_parallel_size"), 2);
+  part =
+      json_object_get(root, "rollout"); /* 4 prompts x 4, so 8 answers a rank. 2 layers with 2 heads of 8 */
+  assert_int_equal(integer(part, "models_per_node"), 2);
+  assert_int_equal(integer(part, "rows"), 8);
+  assert_true(integer(part, "cached_tokens") * 256 == bytes_of_rows(root, "key/value cache"));
   s = json_object_get(root, "time_step_s");
   assert_true(json_number_value(json_object_get(s, "all")) > 0);
   assert_true(json_number_value(json_object_get(s, "rollout")) <
@@ -98,6 +114,11 @@ static void json_has_what_the_run_will_take(void **state) {
   cli_read(".size", cli_out);
   assert_true(strtoll(cli_out, NULL, 10) > integer(root, "checkpoint_bytes") * 9 / 10);
   json_decref(root);
+  root = plan_of(0, PLAN "sft.yaml --device cpu --json");
+  assert_true(json_is_null(json_object_get(root, "rollout")));
+  json_decref(root);
+  cli_succeeds(PLAN "grpo.yaml --gpus-per-node 2 --device cpu");
+  cli_shows(cli_out, "by need");
 }
 
 static void a_screen_holds_it(void **state) {
@@ -106,6 +127,7 @@ static void a_screen_holds_it(void **state) {
   cli_shows(cli_out, "grpo on 1 node x 1 CPU rank: 1 rank;");
   cli_shows(cli_out, "batch: train_batch_size 16 = micro_batch_size 8 x accumulation 2 x 1 rank\n");
   cli_shows(cli_out, "rollout: 16 samples = 4 prompts x 4, 1 update;");
+  assert_null(strstr(cli_out, "by need")); /* one rank takes all */
   cli_shows(cli_out, "FITS: ");
   cli_fits(cli_out);
   assert_true(lines_of(cli_out) <= 23);

@@ -34,6 +34,14 @@ static tri_status put_batch(const tri_plan *p, tri_text *t) {
       (long long)(b->micro_batch_size ? 0 : p->t.plan.packed));
 }
 
+/* Writes null if the run generates nothing. Each rank of a node generates with a model of its own. */
+static tri_status put_rollout(const tri_plan *p, tri_text *t) {
+  if (!p->t.sampling.sampler) return tri_text_printf(t, ", \"rollout\": null");
+  return tri_text_printf(t,
+                         ", \"rollout\": {\"models_per_node\": %d, \"rows\": %lld, \"cached_tokens\": %lld}",
+                         p->job.per_node, (long long)p->t.plan.decode, (long long)p->t.plan.cached);
+}
+
 /* Writes null if the value is not known. */
 static tri_status put_known(tri_text *t, const char *key, int64_t n, bool known) {
   return known ? tri_text_printf(t, ", \"%s\": %lld", key, (long long)n)
@@ -91,6 +99,7 @@ tri_status tri_plan_print_json(const tri_plan *p, const tri_advice *advice, int 
   TRI_TRY(put_known(out, "host_room_bytes", p->host_space_bytes, p->host_space_bytes > 0));
   TRI_TRY(put_memory(p, out));
   TRI_TRY(put_batch(p, out));
+  TRI_TRY(put_rollout(p, out));
   TRI_TRY(tri_text_printf(out, ", \"checkpoint_bytes\": %lld", (long long)p->checkpoint_bytes));
   TRI_TRY(put_known(out, "free_bytes", p->disk.free, p->disk.free >= 0));
   TRI_TRY(put_known(out, "quota_bytes", p->disk.quota, p->disk.quota >= 0));

@@ -19,6 +19,25 @@ static const char *const where_word[] = {
 
 static const char *plural(int64_t n) { return n == 1 ? "" : "s"; }
 
+static tri_status put_rollout(const tri_plan *p, tri_text *out) {
+  const tri_step_plan *plan = &p->t.plan;
+  char                 full[80] = "";
+
+  if (plan->decode_full < plan->decode)
+    snprintf(full, sizeof full, " %lld of full length (%lld tokens):", (long long)plan->decode_full,
+             (long long)plan->max_tokens);
+  TRI_LINE(
+      out,
+      "rollout: %lld sample%s = %lld prompt%s x %lld, %lld update%s; a rank decodes %lld at once,%s %lld "
+      "tokens cached%s",
+      (long long)plan->batch.rollout_samples, plural(plan->batch.rollout_samples),
+      (long long)p->cfg.rollout.rollout_batch_size, plural(p->cfg.rollout.rollout_batch_size),
+      (long long)p->cfg.algo.num_generations, (long long)plan->batch.steps_per_rollout,
+      plural(plan->batch.steps_per_rollout), (long long)plan->decode, full, (long long)plan->cached,
+      p->se.rt.world_size > 1 ? ", prompts by need" : "");
+  return TRI_OK;
+}
+
 static tri_status put_batch(const tri_plan *p, tri_text *out) {
   const tri_batch_plan *b = &p->t.plan.batch;
   int                   ranks = p->se.rt.world_size;
@@ -32,16 +51,7 @@ static tri_status put_batch(const tri_plan *p, tri_text *out) {
              (long long)b->train_batch_size, (long long)p->t.plan.packed, ranks, plural(ranks));
   if (p->t.plan.by_default && p->t.plan.packed)
     TRI_LINE(out, "  (default, as many tokens as fit. train.max_tokens_per_gpu sets another number)");
-  if (b->rollout_samples)
-    TRI_LINE(out, "rollout: %lld sample%s = %lld prompt%s x %lld, %lld update%s; a rank decodes %lld at once",
-             (long long)b->rollout_samples, plural(b->rollout_samples),
-             (long long)p->cfg.rollout.rollout_batch_size, plural(p->cfg.rollout.rollout_batch_size),
-             (long long)p->cfg.algo.num_generations, (long long)b->steps_per_rollout,
-             plural(b->steps_per_rollout), (long long)p->t.plan.decode);
-  if (b->rollout_samples && p->t.plan.decode_full < p->t.plan.decode)
-    TRI_LINE(out, "    %lld of full length (%lld tokens): %lld tokens cached",
-             (long long)p->t.plan.decode_full, (long long)p->t.plan.max_tokens, (long long)p->t.plan.cached);
-  return TRI_OK;
+  return b->rollout_samples ? put_rollout(p, out) : TRI_OK;
 }
 
 static tri_status put_head(const tri_plan *p, tri_text *out) {
