@@ -5,10 +5,6 @@
 #include "base/host_memory.h"
 #include "device/kernels.h"
 
-int64_t tri_sampler_row_bytes(const tri_model_shape *sh, tri_dtype dtype, int64_t tokens) {
-  return (tokens + TRI_PAGE) * sh->L * sh->G * sh->D * 2 * (int64_t)tri_dtype_bytes(dtype);
-}
-
 int64_t tri_sampler_page_bytes(const tri_model_shape *sh, tri_dtype dtype) {
   return 2 * (int64_t)sh->L * sh->G * sh->D * TRI_PAGE * (int64_t)tri_dtype_bytes(dtype);
 }
@@ -56,17 +52,6 @@ static tri_status share_of(const tri_session *se, int64_t *bytes_free, int64_t *
   return TRI_OK;
 }
 
-tri_status tri_sampler_fit(const tri_session *se, int64_t row_bytes, int64_t *n) {
-  int64_t left, bytes_free, bytes;
-
-  TRI_TRY(share_of(se, &bytes_free, &bytes));
-  TRI_TRY(left_of(se, bytes / 16 * 15, &left)); /* chosen, the rest is for the device's context and for
-                                                  * further needs of rows */
-  while (*n > TRI_SAMPLER_SEQUENCES && *n * row_bytes > left)
-    *n = *n / 2 > TRI_SAMPLER_SEQUENCES ? *n / 2 : TRI_SAMPLER_SEQUENCES;
-  return tri_host_bcast(se->comm[TRI_WORLD], n, sizeof *n, 0); /* memory may differ by node */
-}
-
 /* Chosen. Memory of a GPU that the cache leaves free, for its rows' other buffers and all that comes later.
  * It is at most a 16th of the GPU. */
 static const int64_t spare_bytes = (int64_t)7 << 28;
@@ -74,7 +59,7 @@ static const int64_t spare_bytes = (int64_t)7 << 28;
 /* The free memory of the host changes from second to second, so a plan would differ from its run. Half of the
  * whole memory does not change. */
 tri_status tri_sampler_fit_pages(const tri_session *se, int64_t page_bytes, int64_t *pages) {
-  int64_t left, bytes_free, bytes, fit, lack;
+  int64_t left = 0, bytes_free = 0, bytes = 0, fit, lack;
   bool    gpu = tri_device_is_gpu(se->device);
 
   TRI_TRY(share_of(se, &bytes_free, &bytes));

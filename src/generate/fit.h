@@ -9,15 +9,10 @@
 /* Chosen. Products on the host's cores reach their best speed well below 256 rows, and a GPU's below 512. */
 enum { TRI_SAMPLER_SEQUENCES = 256, TRI_SAMPLER_GPU_SEQUENCES = 512 };
 
-/* Pure. Returns the bytes of the key/value cache of one sequence of up to this many tokens. */
-int64_t tri_sampler_row_bytes(const tri_model_shape *sh, tri_dtype dtype, int64_t tokens);
 /* Pure. Returns the bytes of a page of the cache. */
 int64_t tri_sampler_page_bytes(const tri_model_shape *sh, tri_dtype dtype);
 /* Pure. Returns the sequences a rank may decode at once out of n, at most the numbers above. */
 int64_t tri_sampler_most(const tri_device *d, int64_t n);
-/* Collective over world. Halves *n until n sequences of row_bytes each fit into the device memory left by the
- * plan so far, but not below TRI_SAMPLER_SEQUENCES. All ranks get the same *n. */
-TRI_CHECKED tri_status tri_sampler_fit(const tri_session *se, int64_t row_bytes, int64_t *n);
 /* Collective over world. Lowers *pages to those of page_bytes each that fit into the memory left by the plan
  * so far, the least over all ranks. *pages must be the same on all. Only small buffers may be planned
  * afterwards. On the host's cores the cache takes at most half of a rank's share of the memory. */

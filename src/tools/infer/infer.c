@@ -231,6 +231,26 @@ static tri_status choose_factors(const tri_infer *f, int64_t longest, bool *is_l
   return TRI_OK;
 }
 
+/* Collective over world. Opens the sampler. Its cache has pages for the full length of every row, or as many
+ * as the plan leaves memory for. */
+static tri_status open_sampler(tri_infer *f, const tri_infer_size *size, tri_dtype dtype, int64_t rows,
+                               int64_t prefill) {
+  tri_session *se = &f->se;
+  int64_t      full = tri_sampler_full_pages(rows, size->max_prompt, size->max_new), pages = full,
+          least = tri_sampler_least_pages(size->max_prompt, size->max_new);
+  tri_sampler_opt so = {.max_sequences = (int)rows,
+                        .max_prompt = size->max_prompt,
+                        .max_new = size->max_new,
+                        .max_prefill = prefill};
+
+  TRI_TRY(tri_sampler_fit_pages(se, tri_sampler_page_bytes(tri_source_shape(f->source), dtype), &pages));
+  if (pages < full && least < full) {
+    so.max_pages = larger(pages, least);
+    so.max_prefill = larger(prefill, size->max_prompt + size->max_new);
+  }
+  return tri_sampler_open(se->device, se->ledger, f->model, dtype, &so, &f->sampler);
+}
+
 tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
   tri_session  *se = &f->se;
   tri_comm     *world = se->comm[TRI_WORLD];
@@ -251,6 +271,7 @@ tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
   decode = tri_sampler_most(se->device, decode);
   prefill = tri_sampler_prefill(decode, size->max_prompt);
   mo.max_tokens = larger(size->max_score, larger(prefill, decode));
+  if (decode) mo.max_tokens = larger(mo.max_tokens, size->max_prompt + size->max_new); /* prefilled again */
   mo.max_rows = larger(size->max_score, decode);
   mo.max_positions = larger(size->max_score, size->max_prompt + size->max_new);
   longest = larger(size->longest_score, size->max_prompt + size->max_new);
@@ -260,15 +281,7 @@ tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
     TRI_TRY(tri_staging_open(se->device, se->ledger,
                              &(tri_staging_opt){size->max_score, size->max_score, reads, TRI_PHASE_LEARN},
                              &f->staging));
-  if (decode) {
-    int64_t each = tri_sampler_row_bytes(mo.shape, dtype, size->max_prompt + size->max_new);
-    TRI_TRY(tri_sampler_fit(se, each, &decode));
-    tri_sampler_opt so = {.max_sequences = (int)decode,
-                          .max_prompt = size->max_prompt,
-                          .max_new = size->max_new,
-                          .max_prefill = prefill};
-    TRI_TRY(tri_sampler_open(se->device, se->ledger, f->model, dtype, &so, &f->sampler));
-  }
+  if (decode) TRI_TRY(open_sampler(f, size, dtype, decode, prefill));
   TRI_TRY(tri_session_take_memory(se));
   TRI_TRY(tri_model_start(f->model, se->stream));
   if (mo.lora.rank)
