@@ -23,6 +23,11 @@ checkpoint: {save_steps: 2}
 EOF
 }
 
+# Writes $dir/long.json: the quickstart's model with space for answers of several pages of the cache.
+write_long() {
+  sed 's/"max_position_embeddings": *[0-9]*/"max_position_embeddings": 128/' "$here/inputs/quickstart/config.json" > "$dir/long.json"
+}
+
 launch() { # ranks, output folder, further key=value ...
   n=$1 out=$2
   shift 2
@@ -50,3 +55,8 @@ device_planned() { # output folder: bytes of the device that its newest start pl
 numbers() { # output folder: its metrics without what may differ between equal runs
   sed -E 's/"(time_[a-z_]*|mem_[a-z_]*|[a-z_]*_per_s|rollout_use_ratio)": [^,}]*(, )?//g' "$1/metrics.jsonl"
 }
+
+# Lines of numbers without these, which depend on the pages of the cache.
+drop_preempted() { sed -E 's/"(preempted_answers|recomputed_tokens)": [^,}]*(, )?//g'; }
+
+sum() { grep -o "\"$1\": [0-9]*" "$2" | awk '{ n += $2 } END { print n + 0 }'; } # name, file: adds a number of all lines

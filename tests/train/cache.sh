@@ -5,17 +5,15 @@
 #   tests/train/cache.sh PROGRAM RANKS
 #
 # Judge: the run with a cache for all answers. Runs with a third of that cache, and with the least, have the same rollouts, and the same
-# numbers of every step and evaluation but for the counts of preempted answers. Their memory is that of trireme plan, to the byte. A
-# cache of less than one answer is refused by the run, by --check and by plan.
+# numbers of every step and evaluation but for the counts of preempted answers. Their memory is that of trireme plan, to the byte. A replay
+# of the rollouts has the same numbers with either cache. A cache of less than one answer is refused by the run, by --check and by plan.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 write_deck
 fail() { cat "$dir/log"; echo "cache: $*"; exit 1; }
 number() { sed -n "\$s/.*\"$1\": \([0-9.]*\).*/\1/p" "$2"; } # prints a number of the last line
-sum() { grep -o "\"$1\": [0-9]*" "$2" | awk '{ n += $2 } END { print n + 0 }'; } # adds a number of all lines
 cache_bytes() { event "$1" start | grep -o '{[^{}]*"key/value cache"[^{}]*}' | grep -o '"bytes": [0-9]*' | awk '{ n += $2 } END { print n + 0 }'; }
-rest() { sed -E 's/"(preempted_answers|recomputed_tokens)": [^,}]*(, )?//g'; } # lines of numbers without these
-sed 's/"max_position_embeddings": *[0-9]*/"max_position_embeddings": 128/' "$here/inputs/quickstart/config.json" > "$dir/long.json"
+write_long
 common="model.config=$dir/long.json rollout.max_response_length=90 rollout.save_every=1 train.steps=2 algo.ppo_epochs=1
   train.micro_batch_size=1 eval.steps=1 eval.num_generations=2 eval.temperature=1 checkpoint.save_steps=0 checkpoint.save_final=false"
 
@@ -36,11 +34,18 @@ for tokens in 0 544 160; do
   awk -v x="$use" 'BEGIN { exit !(x > 0 && x <= 1) }' || fail "$tokens: $use of the rows are in use"
   [ "$tokens" = 0 ] || awk -v x="$use" -v all="$most" 'BEGIN { exit !(x < all) }' || fail "$tokens: $use of the rows, $most with all pages"
   [ "$tokens" != 0 ] || most=$use
-  diff <(numbers "$dir/0" | rest) <(numbers "$dir/$tokens" | rest) || fail "$tokens: other numbers"
+  diff <(numbers "$dir/0" | drop_preempted) <(numbers "$dir/$tokens" | drop_preempted) || fail "$tokens: other numbers"
   for step in 1 2; do
     cmp "$dir/0/rollouts/step-0000000$step.jsonl" "$dir/$tokens/rollouts/step-0000000$step.jsonl" || fail "$tokens: other answers"
   done
 done
+# The answers of a step are read, and only evaluations generate.
+for tokens in 0 160; do
+  # shellcheck disable=SC2086
+  launch "$ranks" "$dir/replay-$tokens" $common run.sampler=rescore rollout.replay="$dir/160/rollouts" rollout.max_cached_tokens=$tokens
+done
+diff <(numbers "$dir/replay-0") <(numbers "$dir/replay-160") || fail "replayed, other numbers"
+[ "$(cache_bytes "$dir/replay-160")" -lt "$(cache_bytes "$dir/replay-0")" ] || fail "replayed, no smaller cache"
 [ "$(cache_bytes "$dir/160")" -gt 0 ] && [ "$(cache_bytes "$dir/160")" -lt "$(cache_bytes "$dir/0")" ] || fail "no smaller cache"
 
 # shellcheck disable=SC2086

@@ -2,28 +2,35 @@
 # every_algo.sh - runs every algorithm on several numbers of ranks, plans and micro-batches, and resumes it, for equal numbers.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   tests/train/every_algo.sh PROGRAM 4 all|ways|NAME ...    judged: PPO on a reward model's scores, with a smaller critic
-#                                                            lora-NAME: with low-rank adapters and their average
+#   tests/train/every_algo.sh PROGRAM 4 all|ways|pages|NAME ...    judged: PPO on a reward model's scores, with a smaller critic
+#                                                                  lora-NAME: with low-rank adapters and their average
 #
 #   all: every algorithm. ways: algorithms with a path of their own through the code on ranks and plans. The others only run
 #   --check. They differ from GRPO in formulas, and tests/algo/ and test_steps have goldens for these. remax also differs in
-#   its greedy answers (greedy.sh).
+#   its greedy answers (greedy.sh). pages: only the runs with few pages below, of every algorithm.
 #   ALL=1: each of 1, 2, 4 ranks x two plans x two micro-batch sizes, else four of them.
 #
 # Then log.txt is emptied, so that watch, report and show have only run.jsonl, and the run is resumed in that folder.
 # Judge: every number of each step, except times, memory and rates, within 1e-5 of a run on one rank, or within 1e-6 near 0. The
 # sampler's gap is 0. Memory is used as planned, to the byte of trireme plan. A run resumed from its second step, with its state
 # in host memory, has the rest of the lines bit for bit.
+#
+# Then the algorithms that generate answers run with long ones, with a key/value cache for all of them and with a third of its pages.
+# The second run computes tokens again. Judge: it has the answers, the checkpoint and the numbers of the first one bit for bit, except
+# for the counts of preempted answers and recomputed tokens. Of the ways only some do this, because cache.sh does so with GRPO.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 shift 2
 
 known=$("$program" train --options --json | sed -n '1s/.*"algorithms": \[\([^]]*\)\].*/\1/p' | tr -d ',"')
 [ -n "$known" ] || { echo "every_algo: the program names no algorithms"; exit 1; }
-checked=''
+checked='' pages='' ways="1:zero0:4:1 2:zero3:2:1 4:hybrid:4:2"
+[ -z "${ALL-}" ] || ways="1:zero0:4:1 1:zero3:2:1 2:zero0:2:1 2:zero0:4:1 2:zero3:2:1 2:zero3:4:1 4:zero0:2:1 4:zero0:4:1 4:hybrid:2:2 4:hybrid:4:2"
 case $1 in
-all) set -- $known judged lora-ppo lora-dpo lora-rm ;;
-ways) checked=$known && set -- sft rm dpo kto grpo judged lora-ppo ;;
+all) set -- $known judged lora-ppo lora-dpo lora-rm && pages=$* ;;
+ways) checked=$known pages='judged lora-ppo' && set -- sft rm dpo kto grpo judged lora-ppo ;;
+pages) set -- $known judged lora-ppo && pages=$* ways='' ;;
+*) pages=$* ;;
 esac
 
 awk -v dir="$dir" 'BEGIN { srand(1); for (i = 0; i < 512; i++) { a = int(rand() * 10); b = int(rand() * 10); c = rand() < 0.5
@@ -31,9 +38,10 @@ awk -v dir="$dir" 'BEGIN { srand(1); for (i = 0; i < 512; i++) { a = int(rand() 
   printf "{%s, \"answer\": \"%d\"}\n", prompt, a + b > (dir "/data.jsonl")
   printf "{%s, \"chosen\": \"%d\", \"rejected\": \"%d\", \"margin\": %.2f}\n", prompt, a + b, a + b + 1 + c, c / 4 > (dir "/pairs.jsonl")
   printf "{%s, \"completion\": \"%d\", \"label\": %s}\n", prompt, c ? a + b : a * b, c ? "true" : "false" > (dir "/labelled.jsonl") } }'
+write_long
 cat > "$dir/deck.yaml" <<EOF
 run: {output: $dir/none, seed: 5, threads: 1}
-model: {config: $here/inputs/quickstart/config.json, tokenizer: $here/inputs/quickstart/tokenizer.json, dtype: f32}
+model: {config: $dir/long.json, tokenizer: $here/inputs/quickstart/tokenizer.json, dtype: f32}
 train: {steps: 4, train_batch_size: 16, learning_rate: 1e-2, adam_eps: 1e-3} # so large that rounding near 0 does not grow
 checkpoint: {save_steps: 2, save_total_limit: 4}
 EOF
@@ -61,7 +69,7 @@ planned() { # ranks, key=value ...: bytes of a rank, as trireme plan says before
 # A reward model, and a critic of another size than the policy.
 make_models() {
   launch 1 "$dir/judge" algo.name=rm data.train="$dir/pairs.jsonl" train.micro_batch_size=4
-  sed 's/"num_hidden_layers": *[0-9]*/"num_hidden_layers": 1/' "$here/inputs/quickstart/config.json" > "$dir/small.json"
+  sed 's/"num_hidden_layers": *[0-9]*/"num_hidden_layers": 1/' "$dir/long.json" > "$dir/small.json"
   launch 1 "$dir/small" algo.name=rm data.train="$dir/pairs.jsonl" model.config="$dir/small.json" train.steps=1 train.micro_batch_size=4
 }
 
@@ -70,7 +78,8 @@ of_name() { # name: sets as and of, its key=value
   case $as in
   judged)
     make_models
-    as=ppo of=("data.train=$dir/data.jsonl" rollout.rollout_batch_size=16 rollout.max_response_length=4 critic.warmup_steps=1
+    as=ppo of=("data.train=$dir/data.jsonl" rollout.rollout_batch_size=16 rollout.max_response_length=4 rollout.save_every=4
+      critic.warmup_steps=1
       "reward=[{name: model, path: $dir/judge}, {name: regex, pattern: '[0-4]'}]" critic.path="$dir/small" critic.shard=zero1
       "data.eval=$dir/data.jsonl" eval.steps=2 eval.max_prompts=8)
     ;;
@@ -100,6 +109,28 @@ look() { # output folder, algorithm, step, starts
   if [ -d "$1/rollouts" ]; then "$program" show "$1" --json | grep -q '"response"' || { echo "show has no answers"; return 1; }; fi
 }
 
+# Compares a run with a third of the pages with one with all.
+check_few_pages() { # name
+  local third again long=("${of[@]/max_response_length=4/max_response_length=90}")
+  long=(algo.name="$as" "${long[@]/save_every=4/save_every=1}" train.steps=2 train.micro_batch_size=4 run.ranks_per_node=2 shard.plan=hybrid)
+  [[ "${of[*]}" = *rollout.max_response_length=* ]] || { echo "every_algo: $1: generates nothing"; return 0; }
+  rm -rf "$dir/pages" "$dir/few"
+  "$program" plan "$dir/deck.yaml" run.output="$dir/few" "${long[@]}" --gpus-per-node "$ranks" --device cpu --json > "$dir/plan" 2> "$dir/log" ||
+    { cat "$dir/log"; echo "$1: no plan"; return 1; }
+  third=$(sed -n 's/.*"cached_tokens": \([0-9]*\).*/\1/p' "$dir/plan")
+  third=$((third / 96 * 32)) # whole pages
+  launch "$ranks" "$dir/pages" "${long[@]}"
+  launch "$ranks" "$dir/few" "${long[@]}" rollout.max_cached_tokens="$third"
+  [ "$(sum recomputed_tokens "$dir/pages/metrics.jsonl")" = 0 ] || { echo "$1: tokens are computed again with all pages"; return 1; }
+  again=$(sum recomputed_tokens "$dir/few/metrics.jsonl")
+  [ "$again" -gt 0 ] || { echo "$1: no token is computed again with $third tokens cached"; return 1; }
+  diff <(numbers "$dir/pages" | drop_preempted) <(numbers "$dir/few" | drop_preempted) || { echo "$1: few pages, other numbers"; return 1; }
+  for file in rollouts/step-00000001.jsonl rollouts/step-00000002.jsonl checkpoints/step-00000002/state.h5; do
+    cmp "$dir/pages/$file" "$dir/few/$file" || { echo "$1: few pages, another $file"; return 1; }
+  done
+  echo "every_algo: $1: equal with $third tokens cached, $again computed again"
+}
+
 for name in $checked; do
   of_name "$name"
   "$program" train "$dir/deck.yaml" algo.name="$as" "${of[@]}" --check > "$dir/log" 2>&1 ||
@@ -109,8 +140,8 @@ done
 
 for name in "$@"; do
   of_name "$name"
-  ways="1:zero0:4:1 2:zero3:2:1 4:hybrid:4:2"
-  [ -z "${ALL-}" ] || ways="1:zero0:4:1 1:zero3:2:1 2:zero0:2:1 2:zero0:4:1 2:zero3:2:1 2:zero3:4:1 4:zero0:2:1 4:zero0:4:1 4:hybrid:2:2 4:hybrid:4:2"
+  [[ " $pages " != *" $name "* ]] || check_few_pages "$name" || exit 1
+  [ -n "$ways" ] || continue
   for way in $ways; do
     IFS=: read -r ranks plan micro node <<< "$way"
     rm -rf "$dir/now"
