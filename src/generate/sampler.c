@@ -189,10 +189,9 @@ static tri_status take_step(tri_sampler *s) {
 
 tri_status tri_sampler_hold(tri_sampler *s, const tri_generate_opt *gen, tri_stream *stream) {
   TRI_ASSERT(gen->max_new <= s->opt.max_new && gen->group > 0);
-  TRI_TRY(tri_model_hold(s->model, true, stream));
   s->gen = *gen;
   s->stream = stream;
-  return TRI_OK;
+  return tri_model_hold(s->model, true, stream);
 }
 
 tri_status tri_sampler_prepare(tri_sampler *s) {

@@ -58,8 +58,8 @@ struct tri_sampler {
   int64_t          preempted, recomputed, row_steps, row_steps_all; /* as in tri_sampler_news */
 };
 
-/* sampler.c. tri_sampler_begin in two parts. Collective over the parameter scope. Gets the weights. If it
- * fails there is nothing to end. */
+/* sampler.c. tri_sampler_begin in two parts. Collective over the parameter scope. Gets the weights. A
+ * rank that fails ends the generation only if all ranks do. */
 TRI_CHECKED tri_status tri_sampler_hold(tri_sampler *s, const tri_generate_opt *gen, tri_stream *stream);
 /* Not collective. Prepares a generation while the weights are held. The caller ends it, also after an
  * error. */
