@@ -298,34 +298,69 @@ done:
   return st;
 }
 
-/* Adds the language model's class to a config.json without one, as written by hand or for a model class
- * without a head. vLLM loads no folder without it. */
-static void name_architecture(json_t *root) {
-  const json_t     *list = json_object_get(root, "architectures");
-  const char       *type = json_string_value(json_object_get(root, "model_type"));
-  const tri_family *f = type ? tri_family_find(type) : NULL;
+/* Adds the model's class (NULL for none) to a config.json without one, as written by hand or for a model
+ * class without a head. vLLM loads no folder without it. */
+static void name_architecture(json_t *root, const char *name) {
+  const json_t *list = json_object_get(root, "architectures");
 
-  if (f && (!list || json_is_null(list) || (json_is_array(list) && !json_array_size(list))))
-    json_object_set_new(root, "architectures", json_pack("[s]", f->architecture));
+  if (name && (!list || json_is_null(list) || (json_is_array(list) && !json_array_size(list))))
+    json_object_set_new(root, "architectures", json_pack("[s]", name));
+}
+
+/* Sets the type under the object's own keys. Returns false if it has none. */
+static bool set_dtype(json_t *root, const char *word) {
+  bool known = false;
+
+  for (int k = 0; k < 2; k++)
+    if (json_object_get(root, dtype_key[k])) {
+      json_object_set_new(root, dtype_key[k], json_string(word));
+      known = true;
+    }
+  return known;
 }
 
 tri_status tri_hf_config_with_dtype(const tri_hf_text *config, tri_dtype dtype, struct json_t **out) {
-  const char *word = dtype_name[dtype];
-  bool        known = false;
+  const char       *word = dtype_name[dtype], *type;
+  const tri_family *f;
 
   *out = NULL;
   TRI_TRY(tri_hf_object(config, out));
   TRI_TRY(tri_hf_take_half(config->name, out));
   tri_hf_drop_code(*out);
-  name_architecture(*out);
-  for (int k = 0; k < 2; k++)
-    if (json_object_get(*out, dtype_key[k])) {
-      json_object_set_new(*out, dtype_key[k], json_string(word));
-      known = true;
-    }
-  if (!known)
+  type = json_string_value(json_object_get(*out, "model_type"));
+  f = type ? tri_family_find(type) : NULL;
+  name_architecture(*out, f ? f->architecture : NULL);
+  if (!set_dtype(*out, word))
     json_object_set_new(*out, dtype_key[json_object_get(*out, "rope_parameters") ? 0 : 1], json_string(word));
   return TRI_OK;
+}
+
+tri_status tri_hf_config_whole_with_dtype(const tri_hf_text *config, tri_dtype dtype, struct json_t **out,
+                                          bool *changed) {
+  const char *word = dtype_name[dtype], *name;
+  json_t     *before = NULL, *text;
+  tri_status  st = TRI_OK;
+
+  *out = NULL;
+  TRI_TRY_DONE(tri_hf_object(config, &before));
+  TRI_TRY_DONE(tri_hf_object(config, out));
+  TRI_TRY_DONE(tri_hf_whole_architecture(&(tri_hf_source){config->name, *out}, &name));
+  text = json_object_get(*out, "text_config");
+  tri_hf_drop_code(*out);
+  name_architecture(*out, name);
+  if (!set_dtype(*out, word))
+    json_object_set_new(*out, dtype_key[json_object_get(text, "rope_parameters") ? 0 : 1], json_string(word));
+  for (int k = 0; k < 2; k++)
+    if (json_is_string(json_object_get(text, dtype_key[k])))
+      json_object_set_new(text, dtype_key[k], json_string(word));
+  *changed = !json_equal(before, *out);
+done:
+  json_decref(before);
+  if (st != TRI_OK) {
+    json_decref(*out);
+    *out = NULL;
+  }
+  return st;
 }
 
 /* Gives the paths of config.json and generation_config.json. */

@@ -61,6 +61,11 @@ TRI_CHECKED tri_status tri_hf_config_dtype(const tri_hf_text *config, tri_dtype 
 TRI_CHECKED tri_status tri_hf_config_with_dtype(const tri_hf_text *config, tri_dtype dtype,
                                                 struct json_t **out);
 
+/* The same for the config.json of a multimodal model, which stays whole: its text_config gets the type too,
+ * if it names one, and vision_config keeps its own. *changed is false if nothing had to change. */
+TRI_CHECKED tri_status tri_hf_config_whole_with_dtype(const tri_hf_text *config, tri_dtype dtype,
+                                                      struct json_t **out, bool *changed);
+
 /* ---- Scalar heads: LlamaForSequenceClassification and similar classes with one label, as transformers and
  * TRL write them, and RewardModel and CriticModel of OpenRLHF, with the stored mean and deviation of their
  * scores. */

@@ -20,15 +20,17 @@ static const struct {
 enum { N_KNOWN = sizeof known / sizeof *known };
 
 /* The fields of a multimodal model without effect on its text model, and the fields valid for both. */
-static const char *const of_images[] = {"text_config",          "vision_config",
-                                        "mm_tokens_per_image",  "image_token_index",
-                                        "image_token_id",       "boi_token_index",
-                                        "boi_token_id",         "eoi_token_index",
-                                        "eoi_token_id",         "image_seq_length",
-                                        "image_grid_pinpoints", "use_image_newline_parameter",
-                                        "ignore_index",         "multimodal_projector_bias",
-                                        "projector_hidden_act", "spatial_merge_size",
-                                        "vision_feature_layer", "vision_feature_select_strategy"};
+static const char *const of_images[] = {"text_config",           "vision_config",
+                                        "mm_tokens_per_image",   "image_token_index",
+                                        "image_token_id",        "boi_token_index",
+                                        "boi_token_id",          "eoi_token_index",
+                                        "eoi_token_id",          "image_seq_length",
+                                        "image_grid_pinpoints",  "use_image_newline_parameter",
+                                        "ignore_index",          "multimodal_projector_bias",
+                                        "projector_hidden_act",  "spatial_merge_size",
+                                        "vision_feature_layer",  "vision_feature_select_strategy",
+                                        "video_token_id",        "video_token_index",
+                                        "vision_start_token_id", "vision_end_token_id"};
 static const char *const shared[] = {
     "eos_token_id", "bos_token_id", "pad_token_id",        "tie_word_embeddings",
     "dtype",        "torch_dtype",  "quantization_config", "transformers_version"};
@@ -68,6 +70,14 @@ static tri_status find_whole(const tri_hf_source *s, int *out) {
   if (!named)
     TRI_FAIL(TRI_EINPUT, "%s: `architectures` does not name %s, the only known one of model type %s", s->name,
              known[*out].architecture, type);
+  return TRI_OK;
+}
+
+tri_status tri_hf_whole_architecture(const tri_hf_source *s, const char **out) {
+  int i = 0;
+
+  TRI_TRY(find_whole(s, &i));
+  *out = known[i].architecture;
   return TRI_OK;
 }
 

@@ -55,6 +55,8 @@ TRI_CHECKED tri_status tri_hf_check_beside(const char *name, const char *key, co
 /* Replaces *root of a multimodal model, which has a text_config, by the config.json of its text model. Leaves
  * others unchanged. Returns TRI_EINPUT if this version does not know its text model. */
 TRI_CHECKED tri_status tri_hf_take_half(const char *name, json_t **root);
+/* Gives the class of a multimodal model, as in `architectures`. Returns TRI_EINPUT if it is not known. */
+TRI_CHECKED tri_status tri_hf_whole_architecture(const tri_hf_source *s, const char **out);
 /* Removes the entries for the model's own code from auto_map, because these files are not exported. */
 void tri_hf_drop_code(json_t *config);
 

@@ -50,15 +50,15 @@ static tri_status put_pattern(const json_t *names, tri_text *out) {
   return tri_text_printf(out, ")");
 }
 
-tri_status tri_export_half_config(const char *config, size_t n, tri_text *out, bool *half) {
+tri_status tri_export_half_config(const char *config, size_t n, bool held, tri_text *out, bool *half) {
   json_t       *root = json_loadb(config, n, 0, NULL);
   const json_t *names = json_object_get(root, "target_modules");
   tri_text      pattern = {0};
   char         *text = NULL;
   tri_status    st = TRI_OK;
 
-  *half =
-      json_is_array(names) && is_whole(json_string_value(json_object_get(root, "base_model_name_or_path")));
+  *half = json_is_array(names) &&
+          (held || is_whole(json_string_value(json_object_get(root, "base_model_name_or_path"))));
   if (!*half) goto done;
   TRI_TRY_DONE(put_pattern(names, &pattern));
   json_object_set_new(root, "target_modules", json_string(pattern.data));

@@ -95,7 +95,10 @@ static tri_status parse_shape(const char *path, const json_t *shape, tri_safeten
     if (!json_is_integer(dim) || d < 0)
       TRI_FAIL(TRI_EINPUT, "%s: tensor `%s`: a dimension is not a whole number >= 0", path, t->name);
     if (d == 0) t->refused = "it has an empty dimension";
-    if (i < TRI_MAX_DIM) t->dim[i] = d;
+    if (i < TRI_MAX_DIM)
+      t->dim[i] = d;
+    else if (i < 2 * TRI_MAX_DIM)
+      t->more[i - TRI_MAX_DIM] = d;
     if (__builtin_mul_overflow(t->count, d, &t->count))
       TRI_FAIL(TRI_EINPUT, "%s: tensor `%s`: the product of its dimensions is too large", path, t->name);
   }
@@ -471,9 +474,15 @@ const char *tri_safetensors_path(const tri_safetensors *s, const tri_safetensors
   return s->file[info->file].path;
 }
 
-/* Changes the name of a multimodal model's tensor, in place, to its name in a text model. Returns false for a
- * tensor outside the text model. */
-static bool take_text_name(char *name) {
+int tri_safetensors_file_count(const tri_safetensors *s) { return s->n_file; }
+
+const char *tri_safetensors_file_name(const tri_safetensors *s, int i) {
+  TRI_ASSERT(i >= 0 && i < s->n_file);
+  const char *slash = strrchr(s->file[i].path, '/');
+  return slash ? slash + 1 : s->file[i].path;
+}
+
+bool tri_safetensors_text_name(char *name) {
   static const char before[] = "language_model.", inside[] = "model.language_model.";
   size_t            head = sizeof "model." - 1, n = sizeof before - 1;
 
@@ -492,7 +501,7 @@ tri_status tri_safetensors_keep_text(tri_safetensors *s, int64_t *gone) {
   int64_t kept = 0;
 
   for (int64_t i = 0; i < s->n; i++) {
-    if (take_text_name((char *)s->info[i].name))
+    if (tri_safetensors_text_name((char *)s->info[i].name))
       s->info[kept++] = s->info[i];
     else
       tri_host_free((void **)&s->info[i].name);
@@ -508,6 +517,16 @@ tri_status tri_safetensors_keep_text(tri_safetensors *s, int64_t *gone) {
       TRI_FAIL(TRI_EINPUT, "%s: `%s` of the text model exists under two names", s->file[s->info[i].file].path,
                s->info[i].name);
   return TRI_OK;
+}
+
+tri_status tri_safetensors_read_bytes(const tri_safetensors *s, const tri_safetensors_info *t, int64_t first,
+                                      int64_t count, void *out) {
+  const st_file *f = &s->file[t->file];
+
+  if (first < 0 || count < 0 || first > t->bytes - count)
+    TRI_FAIL(TRI_EARG, "%s: tensor `%s`: %lld bytes from %lld on were requested, but it has %lld", f->path,
+             t->name, (long long)count, (long long)first, (long long)t->bytes);
+  return read_at(f->path, f->fd, t->offset + first, count, out);
 }
 
 /* Widens n values of 16 bits, which lie in the upper half of out's 4 n bytes. Value i is read before anything

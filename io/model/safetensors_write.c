@@ -19,7 +19,7 @@ enum { PIECE = 32 << 10 }; /* elements of one conversion; chosen: 64 KiB of stac
 typedef struct out_tensor {
   tri_safetensors_spec spec;
   int64_t index, count, offset; /* index in the caller's list, elements, byte offset in the file */
-  int64_t put;                  /* elements written so far */
+  int64_t put;                  /* elements written so far, bytes of a copied tensor */
 } out_tensor;
 
 struct tri_safetensors_writer {
@@ -29,11 +29,31 @@ struct tri_safetensors_writer {
   int64_t     n;
 };
 
+/* Dtypes from the widest on, in the order of the reference library's enum Dtype, reversed. */
+static const char *const widest_first[] = {
+    "U64", "I64",     "F64",     "C64",     "F32", "U32", "I32",     "BF16",    "F16", "U16",
+    "I16", "F8_E8M0", "F8_E4M3", "F8_E5M2", "I8",  "U8",  "F6_E3M2", "F6_E2M3", "F4",  "BOOL"};
+enum { N_DTYPE = sizeof widest_first / sizeof *widest_first };
+
+/* The dtype's word in the file. */
+static const char *word_of(const tri_safetensors_spec *s) {
+  if (s->copy) return s->copy->dtype;
+  return s->dtype == TRI_F32 ? "F32" : s->dtype == TRI_BF16 ? "BF16" : "F16";
+}
+
+static int place_of(const out_tensor *t) {
+  int i = 0;
+
+  while (i < N_DTYPE && strcmp(widest_first[i], word_of(&t->spec))) i++;
+  return i;
+}
+
 /* Orders like serialize() of the reference library: widest dtype first, then by name. */
 static int compare_place(const void *a, const void *b) {
-  const out_tensor *x = a, *y = b;
-  if (x->spec.dtype != y->spec.dtype) return x->spec.dtype < y->spec.dtype ? -1 : 1;
-  return strcmp(x->spec.name, y->spec.name);
+  int x = place_of(a), y = place_of(b);
+
+  if (x != y) return x < y ? -1 : 1;
+  return strcmp(((const out_tensor *)a)->spec.name, ((const out_tensor *)b)->spec.name);
 }
 
 static int compare_name(const void *a, const void *b) {
@@ -59,12 +79,23 @@ done:
   return st;
 }
 
+static int64_t bytes_of(const tri_safetensors_spec *spec, int64_t count) {
+  return spec->copy ? spec->copy->bytes : count * (int64_t)tri_dtype_bytes(spec->dtype);
+}
+
+/* Gives the elements of a tensor, or the bytes of a copied one. */
 static tri_status check_spec(const char *path, const tri_safetensors_spec *spec, int64_t *count) {
   int64_t bytes;
 
   *count = 1;
   if (!*spec->name || !strcmp(spec->name, "__metadata__"))
     TRI_FAIL(TRI_EARG, "%s: `%s` cannot be the name of a tensor", path, spec->name);
+  if (spec->copy) {
+    *count = spec->copy->bytes;
+    if (spec->copy->ndim <= 2 * TRI_MAX_DIM) return TRI_OK;
+    TRI_FAIL(TRI_EINPUT, "%s: tensor `%s` has %d dimensions, at most %d can be copied", path, spec->name,
+             spec->copy->ndim, 2 * TRI_MAX_DIM);
+  }
   if (!tri_dtype_computes(spec->dtype))
     TRI_FAIL(TRI_EARG, "%s: tensor `%s`: only f32, bf16 and f16 are written", path, spec->name);
   if (spec->ndim < 0 || spec->ndim > TRI_MAX_DIM)
@@ -78,7 +109,10 @@ static tri_status check_spec(const char *path, const tri_safetensors_spec *spec,
   return TRI_OK;
 }
 
-static const char *word_of(tri_dtype t) { return t == TRI_F32 ? "F32" : t == TRI_BF16 ? "BF16" : "F16"; }
+static int64_t dim_of(const tri_safetensors_spec *s, int d) {
+  if (!s->copy) return s->dim[d];
+  return d < TRI_MAX_DIM ? s->copy->dim[d] : s->copy->more[d - TRI_MAX_DIM];
+}
 
 /* Builds the header, padded to a multiple of 8 bytes, and sets every tensor's offset. w->tensor must be
  * sorted by place in the file. */
@@ -88,13 +122,13 @@ static tri_status build_header(tri_safetensors_writer *w, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "{\"__metadata__\":{\"format\":\"pt\"}"));
   for (int64_t i = 0; i < w->n; i++) {
     out_tensor *t = &w->tensor[i];
-    if (__builtin_add_overflow(at, t->count * (int64_t)tri_dtype_bytes(t->spec.dtype), &end))
+    if (__builtin_add_overflow(at, bytes_of(&t->spec, t->count), &end))
       TRI_FAIL(TRI_EARG, "%s: its tensors are too large for one file", w->path);
     TRI_TRY(tri_text_put(out, ",", 1));
     TRI_TRY(put_quoted(out, t->spec.name));
-    TRI_TRY(tri_text_printf(out, ":{\"dtype\":\"%s\",\"shape\":[", word_of(t->spec.dtype)));
-    for (int d = 0; d < t->spec.ndim; d++)
-      TRI_TRY(tri_text_printf(out, "%s%lld", d ? "," : "", (long long)t->spec.dim[d]));
+    TRI_TRY(tri_text_printf(out, ":{\"dtype\":\"%s\",\"shape\":[", word_of(&t->spec)));
+    for (int d = 0; d < (t->spec.copy ? t->spec.copy->ndim : t->spec.ndim); d++)
+      TRI_TRY(tri_text_printf(out, "%s%lld", d ? "," : "", (long long)dim_of(&t->spec, d)));
     TRI_TRY(tri_text_printf(out, "],\"data_offsets\":[%lld,%lld]}", (long long)at, (long long)end));
     t->offset = at;
     at = end;
@@ -161,7 +195,7 @@ tri_status tri_safetensors_put(tri_safetensors_writer *w, int64_t index, int64_t
   out_tensor *t;
   uint16_t    piece[PIECE];
 
-  TRI_ASSERT(index >= 0 && index < w->n);
+  TRI_ASSERT(index >= 0 && index < w->n && !w->tensor[index].spec.copy);
   t = &w->tensor[index];
   if (first < 0 || count < 0 || first > t->count - count)
     TRI_FAIL(TRI_EARG, "%s: %lld elements from %lld on of tensor %lld do not fit, it has %lld", w->path,
@@ -177,6 +211,19 @@ tri_status tri_safetensors_put(tri_safetensors_writer *w, int64_t index, int64_t
     f32 += n;
   }
   return TRI_OK;
+}
+
+tri_status tri_safetensors_put_bytes(tri_safetensors_writer *w, int64_t index, int64_t first, int64_t count,
+                                     const void *bytes) {
+  out_tensor *t;
+
+  TRI_ASSERT(index >= 0 && index < w->n && w->tensor[index].spec.copy);
+  t = &w->tensor[index];
+  if (first < 0 || count < 0 || first > t->count - count)
+    TRI_FAIL(TRI_EARG, "%s: %lld bytes from %lld on of tensor %lld do not fit, it has %lld", w->path,
+             (long long)count, (long long)first, (long long)index, (long long)t->count);
+  t->put += count;
+  return write_at(w, t->offset + first, count, bytes);
 }
 
 tri_status tri_safetensors_commit(tri_safetensors_writer **out) {
@@ -214,7 +261,7 @@ void tri_safetensors_shard_name(int i, int n, char out[TRI_SHARD_NAME_BYTES]) {
 }
 
 tri_status tri_safetensors_write_index(const char *folder, const tri_safetensors_spec *tensor,
-                                       const int *shard, int64_t n, int n_shard) {
+                                       const int *shard, int64_t n, int n_shard, const char *const *file) {
   tri_status st = TRI_OK;
   tri_text   out = {0};
   char       path[PATH_BYTES], name[TRI_SHARD_NAME_BYTES];
@@ -224,7 +271,7 @@ tri_status tri_safetensors_write_index(const char *folder, const tri_safetensors
     TRI_FAIL(TRI_EARG, "%s: the path is too long", folder);
   for (int64_t i = 0; i < n; i++) {
     TRI_TRY(check_spec(path, &tensor[i], &count));
-    total += count * (int64_t)tri_dtype_bytes(tensor[i].dtype);
+    total += bytes_of(&tensor[i], count);
   }
   TRI_TRY_DONE(tri_text_printf(
       &out, "{\n  \"metadata\": {\n    \"total_size\": %lld\n  },\n  \"weight_map\": {", (long long)total));
@@ -233,7 +280,8 @@ tri_status tri_safetensors_write_index(const char *folder, const tri_safetensors
     tri_safetensors_shard_name(shard[i], n_shard, name);
     TRI_TRY_DONE(tri_text_printf(&out, "%s\n    ", i ? "," : ""));
     TRI_TRY_DONE(put_quoted(&out, tensor[i].name));
-    TRI_TRY_DONE(tri_text_printf(&out, ": \"%s\"", name));
+    TRI_TRY_DONE(tri_text_printf(&out, ": "));
+    TRI_TRY_DONE(put_quoted(&out, file ? file[shard[i]] : name));
   }
   TRI_TRY_DONE(tri_text_printf(&out, "\n  }\n}\n"));
   TRI_TRY_DONE(tri_file_write(path, out.data, out.len));

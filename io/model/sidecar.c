@@ -95,18 +95,23 @@ static tri_status open_file(const char *folder, const char *name, char path[PATH
   return TRI_OK;
 }
 
-tri_status tri_sidecar_read(const char *folder, tri_sidecar *out) {
-  char path[PATH_SPACE];
+tri_status tri_sidecar_read_file(const char *folder, const char *name, char **bytes, size_t *n) {
+  char       path[PATH_SPACE];
+  tri_status st;
+  int        fd;
 
+  *bytes = NULL;
+  TRI_TRY(open_file(folder, name, path, &fd));
+  if (fd < 0) return TRI_OK;
+  st = tri_file_read_open(fd, path, MOST_BYTES, bytes, n);
+  close(fd);
+  return st;
+}
+
+tri_status tri_sidecar_read(const char *folder, tri_sidecar *out) {
   for (int i = 0; i < TRI_SIDECAR_FILES; i++) {
-    tri_status st;
-    int        fd;
-    TRI_TRY(open_file(folder, tri_sidecar_path(i), path, &fd));
-    if (fd < 0) continue;
-    st = tri_file_read_open(fd, path, MOST_BYTES, &out->bytes[i], &out->n[i]);
-    close(fd);
-    TRI_TRY(st);
-    out->there[i] = true;
+    TRI_TRY(tri_sidecar_read_file(folder, tri_sidecar_path(i), &out->bytes[i], &out->n[i]));
+    out->there[i] = out->bytes[i] != NULL;
   }
   return TRI_OK;
 }

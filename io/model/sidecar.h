@@ -26,6 +26,9 @@ bool tri_sidecar_follows(const char *folder, const char *name);
  * subfolder). Another link, or anything but a regular file, causes a warning and is not copied. Returns
  * TRI_EINPUT if a file is too large, TRI_EFILE if it cannot be read. */
 TRI_CHECKED tri_status tri_sidecar_read(const char *folder, tri_sidecar *out);
+/* Not collective. Reads one other file of a model's folder by the same rules. *bytes is NULL if it is missing
+ * or not copied. */
+TRI_CHECKED tri_status tri_sidecar_read_file(const char *folder, const char *name, char **bytes, size_t *n);
 /* Not collective. Reads the sidecar files in a checkpoint. */
 TRI_CHECKED tri_status tri_sidecar_get(tri_ckpt_reader *r, tri_sidecar *out);
 /* Collective over world. Tells every rank which files rank 0 has. */

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "hint.h"
 #include "hub.h"
+#include "multimodal.h"
 #include "io/text/deck.h"
 #include "tokenizer_files.h"
 
@@ -372,6 +373,26 @@ tri_status tri_source_read_sidecar(const tri_source *s, tri_sidecar *out) {
   if (!path[0]) return TRI_OK;
   folder_of(path, folder);
   return tri_sidecar_read(folder, out);
+}
+
+/* Appends a checkpoint's file about the folder. */
+static tri_status copy_note(tri_ckpt_reader *r, tri_text *out) {
+  char      *bytes = NULL;
+  size_t     n;
+  tri_status st;
+
+  if (!tri_ckpt_has_file(r, TRI_SOURCE_MULTIMODAL_FILE)) return TRI_OK;
+  TRI_TRY(tri_ckpt_get_file(r, TRI_SOURCE_MULTIMODAL_FILE, &bytes, &n));
+  st = tri_text_put(out, bytes, n);
+  TRI_FREE(bytes);
+  return st;
+}
+
+tri_status tri_source_multimodal(const tri_source *s, tri_text *out) {
+  const tri_source *folder = s->base ? s->base : s; /* a base model may have moved since the checkpoint */
+
+  if (folder->is_half && folder->tensors) return tri_multimodal_note(folder->name, out);
+  return s->ckpt ? copy_note(s->ckpt, out) : TRI_OK;
 }
 
 void tri_source_release(tri_source *s) {

@@ -28,6 +28,9 @@ typedef struct tri_source_file {
 
 typedef struct tri_source tri_source;
 
+/* The file of a checkpoint about the multimodal folder that its text model was taken from (multimodal.h). */
+#define TRI_SOURCE_MULTIMODAL_FILE "multimodal.txt"
+
 /* Collective over world (NULL for this process alone). Opens a Hugging Face folder, a checkpoint folder, or a
  * run's output folder (its LATEST). Without weights, reads only the small files. */
 TRI_CHECKED tri_status tri_source_open(const char *path, tri_comm *world, bool weights, tri_source **out);
@@ -109,6 +112,9 @@ const tri_eos         *tri_source_eos(const tri_source *s);
 int32_t tri_source_text_end(const tri_source *s);
 /* Not collective. Reads the model's sidecar files. For random weights, reads those beside the tokenizer. */
 TRI_CHECKED tri_status tri_source_read_sidecar(const tri_source *s, tri_sidecar *out);
+/* Not collective. Appends the text of TRI_SOURCE_MULTIMODAL_FILE for a checkpoint of this model. Appends
+ * nothing if the model was taken from no multimodal folder. */
+TRI_CHECKED tri_status tri_source_multimodal(const tri_source *s, tri_text *out);
 /* NULL if the model has no tokenizer. */
 const tri_tokenizer   *tri_source_tokenizer(const tri_source *s);
 const tri_source_file *tri_source_file_at(const tri_source *s, int i);

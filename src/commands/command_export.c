@@ -42,21 +42,23 @@ done:
 static tri_status run(int argc, char **argv, int *code) {
   const char *dtype = NULL, *base = NULL;
   bool        help, critic = false, ema = false, adapter = false;
-  tri_flag    flag[] = {{"--dtype", TRI_FLAG_WORD, &dtype, 0, 0, "bf16|f32|fp16",
-                         "type of the weights in the files (default the type the run computed in)"},
-                        {"--critic", TRI_FLAG_BOOL, &critic, 0, 0, NULL,
-                         "export the critic of a run with algo.name ppo, in place of its policy"},
-                        {"--ema", TRI_FLAG_BOOL, &ema, 0, 0, NULL,
-                         "export the average of the policy's weights, of a run with algo.ema_beta"},
-                        {"--adapter", TRI_FLAG_BOOL, &adapter, 0, 0, NULL,
-                         "export only the adapters of a run with lora.rank, as a PEFT folder in f32. Load it "
-                            "by PeftModel.from_pretrained(MODEL, FOLDER), with MODEL from "
-                            "AutoModelForCausalLM.from_pretrained(BASE), or in a deck by model.path=BASE "
-                            "lora.path=FOLDER. Without this flag the adapters are merged, and PEFT is not "
-                            "needed"},
-                        {"--base", TRI_FLAG_TEXT, &base, 0, 0, "FOLDER",
-                         "base model to merge the adapters with (default its place in the run)"}};
-  int         n;
+  tri_flag    flag[] = {
+         {"--dtype", TRI_FLAG_WORD, &dtype, 0, 0, "bf16|f32|fp16",
+          "type of the weights in the files (default the type the run computed in)"},
+         {"--critic", TRI_FLAG_BOOL, &critic, 0, 0, NULL,
+          "export the critic of a run with algo.name ppo, in place of its policy"},
+         {"--ema", TRI_FLAG_BOOL, &ema, 0, 0, NULL,
+          "export the average of the policy's weights, of a run with algo.ema_beta"},
+         {"--adapter", TRI_FLAG_BOOL, &adapter, 0, 0, NULL,
+          "export only the adapters of a run with lora.rank, as a PEFT folder in f32. Load it "
+             "by PeftModel.from_pretrained(MODEL, FOLDER), with MODEL from "
+             "AutoModelForCausalLM.from_pretrained(BASE), or in a deck by model.path=BASE "
+             "lora.path=FOLDER. Without this flag the adapters are merged, and PEFT is not "
+             "needed"},
+         {"--base", TRI_FLAG_TEXT, &base, 0, 0, "FOLDER",
+          "base model to merge the adapters with, or multimodal folder that the text model was taken "
+             "from (default its place in the run)"}};
+  int n;
 
   (void)code;
   TRI_TRY(tri_flags_parse(&tri_command_export, flag, 5, argc, argv, &n, &help));

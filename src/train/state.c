@@ -113,12 +113,12 @@ done:
 /* State of the health checks, needed by alarms of the next steps. */
 static const char health_file[] = "health.txt";
 
-/* Stores the identity of the deck's models for a resumed run. A deck of random weights may name no model. */
-static tri_status put_inputs(tri_trainer *t, tri_ckpt_writer *w) {
-  size_t n = t->run.inputs.len;
+/* Collective over world. Stores rank 0's text as a file, unless it is empty. */
+static tri_status put_text(tri_trainer *t, const char *name, const tri_text *text, tri_ckpt_writer *w) {
+  size_t n = text->len;
 
   TRI_TRY(tri_host_bcast(tri_world_of(t), &n, sizeof n, 0));
-  return n ? tri_ckpt_put_file(w, TRI_RUN_INPUTS_FILE, t->run.inputs.data, n) : TRI_OK;
+  return n ? tri_ckpt_put_file(w, name, text->data, n) : TRI_OK;
 }
 
 /* Stores the files that the deck names for conversations. They are the same on every rank. */
@@ -145,7 +145,9 @@ static tri_status put_files(tri_trainer *t, tri_ckpt_writer *w) {
   tri_health_keep(&t->health, health);
   TRI_TRY(tri_ckpt_put_file(w, health_file, health, strlen(health)));
   if (t->run.record) TRI_TRY(tri_ckpt_put_record(w, t->run.record));
-  TRI_TRY(put_inputs(t, w));
+  TRI_TRY(put_text(t, TRI_SOURCE_MULTIMODAL_FILE, &t->multimodal, w));
+  /* the identity of the deck's models for a resumed run; a deck of random weights may name no model */
+  TRI_TRY(put_text(t, TRI_RUN_INPUTS_FILE, &t->run.inputs, w));
   return tri_ckpt_put_file(w, "deck.yaml", t->run.deck.data, t->run.deck.len);
 }
 
@@ -342,6 +344,7 @@ tri_status tri_state_load(tri_trainer *t) {
 
   TRI_TRY(tri_agree(world, world->rank == 0 ? tri_source_read_sidecar(source, &t->sidecar) : TRI_OK));
   TRI_TRY(tri_sidecar_share(&t->sidecar, world));
+  TRI_TRY(tri_agree(world, world->rank == 0 ? tri_source_multimodal(source, &t->multimodal) : TRI_OK));
   for (int kind = 0; kind < TRI_STATE_COUNT; kind++) TRI_TRY(load_kind(t, (tri_state_kind)kind));
   if (t->run.resume[0]) {
     TRI_TRY(tri_agree(world, get_counters(t, tri_source_checkpoint(source))));

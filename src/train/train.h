@@ -166,7 +166,8 @@ typedef struct tri_trainer {
 
   /* Checkpoints. */
   tri_saving  saving;
-  tri_sidecar sidecar; /* rank 0 has the bytes */
+  tri_sidecar sidecar;    /* rank 0 has the bytes */
+  tri_text    multimodal; /* TRI_SOURCE_MULTIMODAL_FILE, on rank 0; empty without a multimodal folder */
 
   /* Reports, and the end of the run. */
   tri_metrics         *metrics;

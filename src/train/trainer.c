@@ -676,6 +676,7 @@ void tri_trainer_close(tri_trainer *t) {
     tri_dataset_close(&t->data);
   }
   tri_sidecar_free(&t->sidecar);
+  tri_text_free(&t->multimodal);
   tri_source_conversation_free(&t->conversation);
   tri_halt_close(&t->halt);
   tri_run_close(&t->run);

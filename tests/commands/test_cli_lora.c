@@ -108,10 +108,10 @@ static void put_half(const char *folder, const char *head, const char *beside) {
     const tri_safetensors_info *t = tri_safetensors_at(in, i);
     snprintf(name[i], sizeof name[i], "base_model.model.%s%s", head,
              t->name + strlen("base_model.model.model."));
-    spec[i] = (tri_safetensors_spec){name[i], TRI_F32, t->ndim, {t->dim[0], t->dim[1]}};
+    spec[i] = (tri_safetensors_spec){name[i], TRI_F32, t->ndim, {t->dim[0], t->dim[1]}, NULL};
   }
   snprintf(path, sizeof path, "%s/adapter_model.safetensors", folder);
-  if (beside) spec[tri_safetensors_count(in)] = (tri_safetensors_spec){beside, TRI_F32, 1, {2}};
+  if (beside) spec[tri_safetensors_count(in)] = (tri_safetensors_spec){beside, TRI_F32, 1, {2}, NULL};
   assert_int_equal(tri_safetensors_create(path, spec, tri_safetensors_count(in) + (beside != NULL), &out),
                    TRI_OK);
   for (int64_t i = 0; i < tri_safetensors_count(in); i++) {

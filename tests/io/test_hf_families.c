@@ -361,6 +361,40 @@ static void finds_the_text_half(void **state) {
 #undef IMAGES
 }
 
+/* The config.json of an export that stays multimodal. Only the type of the weights changes. */
+static void keeps_the_multimodal_config(void **state) {
+  static const char text[] =
+      "{\"architectures\":[\"Gemma3ForConditionalGeneration\"],\"model_type\":\"gemma3\",\"torch_dtype\":"
+      "\"bfloat16\",\"video_token_id\":9,\"text_config\":{\"model_type\":\"gemma3_text\",\"torch_dtype\":"
+      "\"bfloat16\"},\"vision_config\":{\"hidden_size\":1152,\"torch_dtype\":\"bfloat16\"}}";
+  static const char bare[] = "{\"model_type\":\"gemma3\",\"text_config\":{\"rope_parameters\":{}}}";
+  tri_hf_text       config = {"whole", text, strlen(text)};
+  json_t           *root, *was = json_loads(text, 0, NULL);
+  bool              changed = true;
+
+  (void)state;
+  assert_int_equal(tri_hf_config_whole_with_dtype(&config, TRI_BF16, &root, &changed), TRI_OK);
+  assert_true(!changed && json_equal(root, was));
+  json_decref(root);
+  assert_int_equal(tri_hf_config_whole_with_dtype(&config, TRI_F32, &root, &changed), TRI_OK);
+  assert_true(changed);
+  json_object_set_new(was, "torch_dtype", json_string("float32"));
+  json_object_set_new(json_object_get(was, "text_config"), "torch_dtype", json_string("float32"));
+  assert_true(json_equal(root, was));
+  json_decref(root);
+  json_decref(was);
+  config = (tri_hf_text){"bare", bare, strlen(bare)};
+  assert_int_equal(tri_hf_config_whole_with_dtype(&config, TRI_F16, &root, &changed), TRI_OK);
+  assert_true(changed);
+  assert_string_equal(json_string_value(json_object_get(root, "dtype")), "float16");
+  assert_string_equal(json_string_value(json_array_get(json_object_get(root, "architectures"), 0)),
+                      "Gemma3ForConditionalGeneration");
+  json_decref(root);
+  config = (tri_hf_text){"text", PHI3 "}", strlen(PHI3 "}")};
+  assert_int_equal(tri_hf_config_whole_with_dtype(&config, TRI_F16, &root, &changed), TRI_EINPUT);
+  assert_null(root);
+}
+
 static void refuses_other_halves(void **state) {
 #define HALF(type, text) "{\"model_type\":\"" type "\",\"text_config\":" text
   static const refusal row[] = {
@@ -475,7 +509,7 @@ int main(void) {
   const struct CMUnitTest test[] = {
       cmocka_unit_test(agrees_with_transformers),       cmocka_unit_test(refuses_what_it_does_not_compute),
       cmocka_unit_test(refuses_values_without_meaning), cmocka_unit_test(finds_the_text_half),
-      cmocka_unit_test(refuses_other_halves),           cmocka_unit_test(knows_published_files),
-      cmocka_unit_test(accepts_what_changes_nothing)};
+      cmocka_unit_test(keeps_the_multimodal_config),    cmocka_unit_test(refuses_other_halves),
+      cmocka_unit_test(knows_published_files),          cmocka_unit_test(accepts_what_changes_nothing)};
   return cmocka_run_group_tests(test, NULL, NULL);
 }

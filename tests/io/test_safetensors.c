@@ -462,9 +462,9 @@ static void names_a_file_that_became_shorter(void **state) {
 }
 
 static const tri_safetensors_spec spec[] = {
-    {"model.z", TRI_F32, 2, {3, 4}},  {"odd \"name\"\\\xc3\xa9", TRI_BF16, 2, {1, 7}},
-    {"model.a", TRI_F32, 1, {5}},     {"one", TRI_F32, 0, {0}},
-    {"lm.bf16", TRI_BF16, 2, {2, 3}},
+    {"model.z", TRI_F32, 2, {3, 4}, NULL},  {"odd \"name\"\\\xc3\xa9", TRI_BF16, 2, {1, 7}, NULL},
+    {"model.a", TRI_F32, 1, {5}, NULL},     {"one", TRI_F32, 0, {0}, NULL},
+    {"lm.bf16", TRI_BF16, 2, {2, 3}, NULL},
 };
 
 /* Judge: the bytes written by the reference library. */
@@ -497,7 +497,7 @@ static void writes_as_reference(void **state) {
 static void reads_what_it_wrote(void **state) {
   enum { N = (1 << 20) + 12345 };
   static const tri_safetensors_spec big[] = {
-      {"b", TRI_BF16, 1, {N}}, {"f", TRI_F32, 1, {N}}, {"h", TRI_F16, 1, {N}}};
+      {"b", TRI_BF16, 1, {N}, NULL}, {"f", TRI_F32, 1, {N}, NULL}, {"h", TRI_F16, 1, {N}, NULL}};
   float                  *v = malloc(N * sizeof *v), *out = malloc(N * sizeof *out);
   tri_safetensors_writer *w;
   tri_safetensors        *s;
@@ -525,11 +525,17 @@ static void reads_what_it_wrote(void **state) {
 
 static void refuses_bad_writes(void **state) {
   static const tri_safetensors_spec bad[] = {
-      {"", TRI_F32, 1, {2}},   {"__metadata__", TRI_F32, 1, {2}},     {"\xff", TRI_F32, 1, {2}},
-      {"a", TRI_I32, 1, {2}},  {"a", TRI_F32, 5, {2, 2, 2, 2}},       {"a", TRI_F32, 2, {2, 0}},
-      {"a", TRI_F32, 1, {-1}}, {"a", TRI_F32, 2, {INT64_MAX / 2, 4}}, {"a", TRI_F32, 1, {INT64_MAX / 4}},
+      {"", TRI_F32, 1, {2}, NULL},
+      {"__metadata__", TRI_F32, 1, {2}, NULL},
+      {"\xff", TRI_F32, 1, {2}, NULL},
+      {"a", TRI_I32, 1, {2}, NULL},
+      {"a", TRI_F32, 5, {2, 2, 2, 2}, NULL},
+      {"a", TRI_F32, 2, {2, 0}, NULL},
+      {"a", TRI_F32, 1, {-1}, NULL},
+      {"a", TRI_F32, 2, {INT64_MAX / 2, 4}, NULL},
+      {"a", TRI_F32, 1, {INT64_MAX / 4}, NULL},
   };
-  static const tri_safetensors_spec twice[] = {{"a", TRI_F32, 1, {2}}, {"a", TRI_BF16, 1, {2}}};
+  static const tri_safetensors_spec twice[] = {{"a", TRI_F32, 1, {2}, NULL}, {"a", TRI_BF16, 1, {2}, NULL}};
   static const float                v[2] = {1, 2};
   tri_safetensors_writer           *w;
 
@@ -560,8 +566,94 @@ static void refuses_bad_writes(void **state) {
   assert_int_equal(sb.st_size, 3);
 }
 
+/* A copied tensor keeps its bytes, type and shape, whatever they are. The file is laid out as the reference
+ * library does: widest type first. */
+static void copies_every_type(void **state) {
+  static const char header[] = "{\"a\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[64,67]},"
+                               "\"b\":{\"dtype\":\"I64\",\"shape\":[1,1,1,1,2,3,1],\"data_offsets\":[0,48]},"
+                               "\"c\":{\"dtype\":\"BF16\",\"shape\":[8],\"data_offsets\":[48,64]},"
+                               "\"d\":{\"dtype\":\"F32\",\"shape\":[0,4],\"data_offsets\":[67,67]}}";
+  static const char deep[] =
+      "{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,1]}}";
+  static const float      v[2] = {1.5f, -2};
+  char                    data[67], bytes[sizeof header + 80] = {0}, back[48];
+  tri_safetensors_spec    list[5];
+  tri_safetensors_writer *w;
+  tri_safetensors        *from, *to;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof data; i++) data[i] = (char)(3 * i);
+  bytes[0] = (char)((sizeof header - 1) & 255);
+  bytes[1] = (char)((sizeof header - 1) >> 8);
+  memcpy(bytes + 8, header, sizeof header - 1);
+  memcpy(bytes + 7 + sizeof header, data, sizeof data);
+  write_bytes(in_folder("a.safetensors"), bytes, 7 + sizeof header + sizeof data);
+  assert_int_equal(tri_safetensors_open(in_folder("a.safetensors"), &from), TRI_OK);
+  for (int i = 0; i < 4; i++)
+    list[i] = (tri_safetensors_spec){.name = tri_safetensors_at(from, i)->name,
+                                     .copy = tri_safetensors_at(from, i)};
+  list[4] = (tri_safetensors_spec){.name = "e", .dtype = TRI_F32, .ndim = 1, .dim = {2}};
+  assert_int_equal(tri_safetensors_create(in_folder("model.safetensors"), list, 5, &w), TRI_OK);
+  for (int i = 0; i < 4; i++) {
+    const tri_safetensors_info *t = tri_safetensors_at(from, i);
+    assert_int_equal(tri_safetensors_read_bytes(from, t, 0, t->bytes, back), TRI_OK);
+    assert_int_equal(tri_safetensors_put_bytes(w, i, 0, t->bytes, back), TRI_OK);
+    assert_int_equal(tri_safetensors_put_bytes(w, i, 1, t->bytes, back), TRI_EARG);
+    assert_int_equal(tri_safetensors_read_bytes(from, t, 1, t->bytes, back), TRI_EARG);
+  }
+  assert_int_equal(tri_safetensors_put(w, 4, 0, 2, v), TRI_OK);
+  assert_int_equal(tri_safetensors_commit(&w), TRI_OK);
+  assert_int_equal(tri_safetensors_open(in_folder("model.safetensors"), &to), TRI_OK);
+  assert_int_equal(tri_safetensors_count(to), 5);
+  for (int i = 0; i < 4; i++) {
+    const tri_safetensors_info *x = tri_safetensors_at(from, i), *y = tri_safetensors_at(to, i);
+    assert_string_equal(x->dtype, y->dtype);
+    assert_true(x->ndim == y->ndim && x->bytes == y->bytes);
+    assert_memory_equal(x->dim, y->dim, sizeof x->dim);
+    assert_memory_equal(x->more, y->more, sizeof x->more);
+    assert_int_equal(tri_safetensors_read_bytes(to, y, 0, y->bytes, back), TRI_OK);
+    assert_memory_equal(back, data + (i == 0 ? 64 : i == 2 ? 48 : 0), (size_t)x->bytes);
+  }
+  assert_int_equal(tri_safetensors_at(to, 1)->more[1], 3);
+  assert_true(tri_safetensors_at(to, 1)->offset < tri_safetensors_at(to, 4)->offset);
+  assert_true(tri_safetensors_at(to, 4)->offset < tri_safetensors_at(to, 2)->offset);
+  assert_true(tri_safetensors_at(to, 2)->offset < tri_safetensors_at(to, 0)->offset);
+  tri_safetensors_close(&to);
+  assert_int_equal(tri_safetensors_create(in_folder("b.safetensors"), list, 1, &w), TRI_OK);
+  assert_int_equal(tri_safetensors_commit(&w), TRI_EARG); /* not a byte of it was written */
+  tri_safetensors_close(&from);
+  memset(bytes, 0, 8);
+  bytes[0] = (char)(sizeof deep - 1);
+  memcpy(bytes + 8, deep, sizeof deep);
+  write_bytes(in_folder("a.safetensors"), bytes, 8 + sizeof deep);
+  assert_int_equal(tri_safetensors_open(in_folder("a.safetensors"), &from), TRI_OK);
+  list[0].copy = tri_safetensors_at(from, 0);
+  assert_int_equal(tri_safetensors_create(in_folder("b.safetensors"), list, 1, &w), TRI_EINPUT);
+  tri_safetensors_close(&from);
+}
+
+static void gives_text_names(void **state) {
+  static const char *const row[][2] = {
+      {"language_model.model.norm.weight", "model.norm.weight"},
+      {"language_model.lm_head.weight", "lm_head.weight"},
+      {"model.language_model.layers.0.mlp.up_proj.weight", "model.layers.0.mlp.up_proj.weight"},
+      {"lm_head.weight", "lm_head.weight"},
+      {"mtp.norm.weight", NULL},
+      {"model.visual.merger.norm.weight", NULL},
+      {"vision_tower.vision_model.post_layernorm.bias", NULL},
+      {"model.language_models.x", NULL}};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    char name[64];
+    strcpy(name, row[i][0]);
+    assert_int_equal(tri_safetensors_text_name(name), row[i][1] != NULL);
+    assert_string_equal(name, row[i][row[i][1] ? 1 : 0]);
+  }
+}
+
 static void writes_an_index(void **state) {
-  static const tri_safetensors_spec part[] = {{"x", TRI_F32, 1, {2}}, {"y", TRI_BF16, 1, {3}}};
+  static const tri_safetensors_spec part[] = {{"x", TRI_F32, 1, {2}, NULL}, {"y", TRI_BF16, 1, {3}, NULL}};
   static const int                  shard[] = {1, 0};
   static const float                v[3] = {1, 2, 3};
   tri_safetensors_writer           *w;
@@ -578,7 +670,7 @@ static void writes_an_index(void **state) {
     assert_int_equal(tri_safetensors_put(w, 0, 0, i + 2, v), TRI_OK);
     assert_int_equal(tri_safetensors_commit(&w), TRI_OK);
   }
-  assert_int_equal(tri_safetensors_write_index(folder, part, shard, 2, 2), TRI_OK);
+  assert_int_equal(tri_safetensors_write_index(folder, part, shard, 2, 2, NULL), TRI_OK);
   assert_int_equal(tri_safetensors_open(folder, &s), TRI_OK);
   assert_int_equal(tri_safetensors_read_f32(s, tri_safetensors_find(s, "y"), 0, 3, out), TRI_OK);
   assert_memory_equal(out, v, sizeof v);
@@ -601,6 +693,7 @@ int main(void) {
       CASE(writes_as_reference),     CASE(names_a_file_that_became_shorter),
       CASE(reads_what_it_wrote),     CASE(refuses_bad_writes),
       CASE(writes_an_index),         CASE(an_index_may_differ_from_its_shards),
+      CASE(copies_every_type),       CASE(gives_text_names),
   };
   return cmocka_run_group_tests(test, NULL, NULL);
 }

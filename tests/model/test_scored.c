@@ -226,7 +226,7 @@ static void put_folder(const char *folder, const golden *g, const char *head, co
       bool                        is_head = !strcmp(info->name, "score.weight");
       if (is_head && !head) continue;
       from[n] = i;
-      spec[n] = (tri_safetensors_spec){is_head ? head : info->name, TRI_F32, info->ndim, {0}};
+      spec[n] = (tri_safetensors_spec){is_head ? head : info->name, TRI_F32, info->ndim, {0}, NULL};
       memcpy(spec[n++].dim, info->dim, sizeof info->dim);
     }
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
