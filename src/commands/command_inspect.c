@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+enum { CONFIG_BYTES = 16 << 20 }; /* chosen: a hundred times the largest known config.json */
 enum {
   MOST_GIB = 4, /* memory for reading a checkpoint. Chosen: ten times the need of a manifest of 16 MiB */
   MOST_S = 600  /* processor time without --verify. Chosen: ten times the need of everything but tensors */
@@ -68,6 +69,33 @@ done:
   return st;
 }
 
+/* Counts the tensors outside the text model of a multimodal folder. */
+static tri_status count_left_out(tri_inspected *f) {
+  char        path[TRI_INSPECT_FILE_BYTES], *name = NULL;
+  tri_hf_text config = {path, NULL, 0};
+  char       *bytes = NULL;
+  tri_text    half = {0};
+  tri_status  st = TRI_OK;
+
+  snprintf(path, sizeof path, "%s/config.json", f->path);
+  TRI_TRY_DONE(tri_file_read(path, CONFIG_BYTES, &bytes, &config.n_bytes));
+  config.bytes = bytes;
+  TRI_TRY_DONE(tri_hf_config_half(&config, &half, &f->multimodal));
+  for (int64_t i = 0; f->multimodal && i < f->n_tensor; i++) {
+    TRI_TRY_DONE(tri_copy_text(f->tensor[i].name, &name));
+    if (!tri_safetensors_text_name(name)) {
+      f->n_left_out++;
+      f->left_out_bytes += f->tensor[i].bytes;
+    }
+    TRI_FREE(name);
+  }
+done:
+  TRI_FREE(name);
+  TRI_FREE(bytes);
+  tri_text_free(&half);
+  return st;
+}
+
 static tri_status open_model(tri_inspected *f, const char *path, bool verify) {
   snprintf(f->path, sizeof f->path, "%s", path);
   TRI_TRY(tri_safetensors_open(path, &f->model));
@@ -83,6 +111,7 @@ static tri_status open_model(tri_inspected *f, const char *path, bool verify) {
   if (tri_file_in(path, "config.json")) {
     TRI_TRY(tri_hf_config_read(path, &f->shape, &f->eos));
     f->has_shape = true;
+    TRI_TRY(count_left_out(f));
   }
   if (verify)
     tri_log(

@@ -263,6 +263,9 @@ static void text_halves_go_in_and_out(void **state) {
     cli_sh("rm -r adapters");
     snprintf(command, sizeof command, ONE "inspect whole | grep -q 'model  *%s,'", half[i][1]);
     cli_succeeds(command);
+    snprintf(command, sizeof command, ONE "inspect whole --json | grep -q '\"left_out\": {\"tensors\": %s,'",
+             half[i][4]);
+    cli_succeeds(command);
     cli_succeeds(ONE
                  "train sft.yaml data.train=tokens.jsonl model.config=whole/config.json model.tokenizer=null "
                  "train.steps=1 train.train_batch_size=2 train.micro_batch_size=2 run.output=random");

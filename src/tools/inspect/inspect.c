@@ -262,8 +262,11 @@ static tri_status print_head_json(const tri_inspected *f, tri_text *out) {
     TRI_TRY(tri_json_put_string(out, tri_ckpt_program(f->ckpt), strlen(tri_ckpt_program(f->ckpt))));
     TRI_TRY(tri_text_printf(out, ", \"verified\": %s", f->verified ? "true" : "false"));
   }
-  return tri_text_printf(out, ", \"parameters\": %lld, \"bytes\": %lld", (long long)f->parameters,
-                         (long long)f->bytes);
+  TRI_TRY(tri_text_printf(out, ", \"parameters\": %lld, \"bytes\": %lld", (long long)f->parameters,
+                          (long long)f->bytes));
+  if (!f->multimodal) return TRI_OK;
+  return tri_text_printf(out, ", \"left_out\": {\"tensors\": %lld, \"bytes\": %lld}",
+                         (long long)f->n_left_out, (long long)f->left_out_bytes);
 }
 
 static tri_status print_head(const tri_inspected *f, tri_text *out) {
@@ -277,8 +280,12 @@ static tri_status print_head(const tri_inspected *f, tri_text *out) {
                             (long long)tri_ckpt_step(f->ckpt)));
   }
   tri_cell_bytes(f->bytes, size);
-  return tri_text_printf(out, "size        %lld parameters%s; %lld tensors, %s\n", (long long)f->parameters,
-                         f->adapted ? " of adapters" : "", (long long)f->n_tensor, size);
+  TRI_TRY(tri_text_printf(out, "size        %lld parameters%s; %lld tensors, %s\n", (long long)f->parameters,
+                          f->adapted ? " of adapters" : "", (long long)f->n_tensor, size));
+  if (!f->multimodal) return TRI_OK;
+  tri_cell_bytes(f->left_out_bytes, size);
+  return tri_text_printf(out, "left out    %lld tensors outside the text model, %s\n",
+                         (long long)f->n_left_out, size);
 }
 
 tri_status tri_inspect_print(const tri_inspected *f, const tri_inspect_how *how, tri_text *out) {

@@ -27,7 +27,9 @@ typedef struct tri_inspected {
   tri_inspected_row *tensor; /* [n_tensor] */
   int64_t            n_tensor, bytes, parameters;
   bool               has_shape, verified;
-  bool               adapted; /* its parameters belong to low-rank adapters */
+  bool               adapted;                    /* its parameters belong to low-rank adapters */
+  bool               multimodal;                 /* a folder of which only the text model is used */
+  int64_t            n_left_out, left_out_bytes; /* its other tensors */
   tri_model_shape    shape;
   tri_eos            eos;
 } tri_inspected;
