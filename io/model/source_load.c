@@ -256,9 +256,14 @@ static void say_half(const tri_source *s) {
           s->name, s->shape.family->model_type, (long long)s->left_out, s->left_out == 1 ? " is" : "s are");
 }
 
-/* Logs tensors that start from random numbers, and tensors without a use. A tied or replaced head and rotary
- * buffers are expected and not logged. */
+/* Tells whether a tensor belongs to heads that draft further tokens (multi-token prediction). */
+static bool is_draft(const char *name) { return !strncmp(name, "mtp.", 4); }
+
+/* Logs tensors that start from random numbers, and tensors without a use. It counts those of draft heads. A
+ * tied or replaced head and rotary buffers are expected and not logged. */
 static void say_differences(const tri_source *s, const char *group, const tri_params_opt *o) {
+  int64_t n_draft = 0;
+
   if (s->is_half && s->tensors) say_half(s);
   for (int u = 0; u < o->n_unit; u++)
     for (int i = 0; i < o->unit[u].n_param; i++)
@@ -276,13 +281,17 @@ static void say_differences(const tri_source *s, const char *group, const tri_pa
             tri_safetensors_absent_count(s->tensors) == 1 ? "" : ", ...");
   for (int64_t i = 0; i < tri_safetensors_count(s->tensors); i++) {
     const char *name = tri_safetensors_at(s->tensors, i)->name;
-    if (is_known(s, o, name) || strstr(name, "rotary_emb.inv_freq")) continue;
+    n_draft += is_draft(name);
+    if (is_known(s, o, name) || is_draft(name) || strstr(name, "rotary_emb.inv_freq")) continue;
     if (!strcmp(name, tri_family_tensor(s->shape.family, TRI_SLOT_HEAD)) ||
         (s->shape.scored && !strcmp(name, s->head)))
       continue;
     tri_log(TRI_LOG_WARN, "%s: tensor %s is not part of a %s model and is not used", s->name, name,
             s->shape.family->model_type);
   }
+  if (n_draft)
+    tri_log(TRI_LOG_INFO, "%s: %lld tensor%s of mtp.* (heads that draft tokens) %s not used", s->name,
+            (long long)n_draft, n_draft == 1 ? "" : "s", n_draft == 1 ? "is" : "are");
 }
 
 enum { COMPARE_ELEMENTS = 1 << 16 };

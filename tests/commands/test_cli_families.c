@@ -507,8 +507,13 @@ static void every_command_takes_a_multimodal_folder(void **state) {
   assert_true(metric("\"sampler_gap_max_nats\"") == 0);
   cli_succeeds(ONE "export grpo out");
   assert_int_equal(compare_whole("whole", "out", "F32", &changed), 3);
-  cli_sh("cmp whole/tokenizer.json out/tokenizer.json");
-  cli_sh("rm -rf run text whole out grpo");
+  cli_sh("cmp whole/tokenizer.json out/tokenizer.json && cp -r text draft");
+  add_beside("text", "draft", "");
+  cli_succeeds(ONE "score draft sft.jsonl");
+  assert_int_equal(cli_saying(cli_err, "draft", "1", "mtp"), 1); /* heads that draft, by their number */
+  assert_null(strstr(cli_err, "mtp.fc"));
+  assert_int_equal(cli_saying(cli_err, "warning", "draft", "model.visual.position_ids"), 1);
+  cli_sh("rm -rf run text whole out grpo draft");
 }
 #undef TOKENS
 #undef ONE_STEP
