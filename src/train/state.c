@@ -157,7 +157,7 @@ tri_status tri_state_put(tri_trainer *t, tri_ckpt_writer *w) {
 }
 
 int64_t tri_state_side_bytes(const tri_trainer *t) {
-  size_t n = t->run.deck.len + TRI_HEALTH_TEXT;
+  size_t n = t->run.deck.len + t->multimodal.len + TRI_HEALTH_TEXT;
 
   for (int i = 0; i < TRI_SOURCE_FILES; i++) n += tri_source_file_at(t->learner[TRI_POLICY].source, i)->n;
   for (int i = 0; i < TRI_SIDECAR_FILES; i++) n += t->sidecar.n[i];

@@ -276,6 +276,19 @@ static void text_halves_go_in_and_out(void **state) {
   cli_sh("rm -rf run out again");
 }
 
+/* A reward model is a text model. Its export has no place for the other tensors. */
+static void a_reward_model_stays_a_text_model(void **state) {
+  (void)state;
+  write_tokens();
+  cli_sh("rm -rf run out && cp -r '" TRI_TEST_DATA "/model/gemma3_half' whole");
+  cli_succeeds(ONE LOAD ONE_STEP "algo.name=rm data.train=both.jsonl model.path=whole run.output=run");
+  cli_succeeds(ONE "export run out");
+  cli_sh(
+      "grep -q Gemma3TextForSequenceClassification out/config.json && ! grep -q text_config out/config.json "
+      "&& grep -q score.weight out/model.safetensors && ! grep -q vision out/model.safetensors");
+  cli_sh("rm -rf run out whole");
+}
+
 /* A multimodal folder may be gone, moved or changed when its text model is exported. */
 static void a_multimodal_folder_may_be_gone(void **state) {
   int changed;
@@ -541,6 +554,7 @@ int main(void) {
                                      cmocka_unit_test(longrope_is_chosen_once),
                                      cmocka_unit_test(text_halves_go_in_and_out),
                                      cmocka_unit_test(a_multimodal_folder_may_be_gone),
+                                     cmocka_unit_test(a_reward_model_stays_a_text_model),
                                      cmocka_unit_test(merged_adapters_go_into_the_multimodal_folder),
                                      cmocka_unit_test(a_multimodal_folder_keeps_its_shards),
                                      cmocka_unit_test(every_command_takes_a_multimodal_folder),
