@@ -450,8 +450,13 @@ static void a_multimodal_folder_keeps_its_shards(void **state) {
   assert_int_equal(tri_safetensors_read_f32(out, embed, 0, embed->count, b), TRI_OK);
   assert_memory_equal(a, b, sizeof a);
   tri_safetensors_close(&out);
+  cli_sh("cp -r out good"); /* neither a full disk nor another export changes a good one */
+  cli_fails(74, "trap '' XFSZ; ulimit -f 8; " ONE "export run bad",
+            "bad.tmp/model-00001-of-00002.safetensors", NULL);
+  cli_refuses(64, ONE "export run out", "check_free", "out");
+  cli_sh("diff -r good out");
   cli_succeeds(ONE LOAD TOKENS "model.path=out run.output=again");
-  cli_sh("rm -rf run out again shards");
+  cli_sh("rm -rf run out again shards good");
 }
 /* Writes the tensors of the text model in `text` into `folder`, among others. */
 static void add_beside(const char *text, const char *folder, const char *prefix) {
