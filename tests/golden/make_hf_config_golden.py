@@ -1,12 +1,14 @@
 # make_hf_config_golden.py - writes the values that transformers reads from config.json files, for test_hf_config.c.
 # Made with transformers 5.24, torch 2.15, Python 3.11. Run by hand: python tests/golden/make_hf_config_golden.py tests/data/hf_config (from the root)
-# It writes cases.jsonl and families.jsonl anew. The second has the families after Qwen2, with the keys only they have.
+# It writes cases.jsonl, families.jsonl and recurrent.jsonl anew. The second has the families after Qwen2, with the keys only they
+# have. The third has qwen3_5, with layers that keep a state, alone or as the text half of a model for images.
 # Each case is one JSON line: the texts of the files, and the values of the loaded config and of the module built from it.
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
 import sys
 import tempfile
+from types import SimpleNamespace
 
 import torch
 import transformers
@@ -209,6 +211,80 @@ FAMILIES = {
     "phi3 with a part of each head": ({**PHI3, "eos_token_id": 5, "pad_token_id": 5, "partial_rotary_factor": 0.5}, None),
 }
 
+LINEAR = "linear_attention"
+MROPE = {"mrope_interleaved": True, "mrope_section": [11, 11, 10], "rope_type": "default", "rope_theta": 10000000,
+         "partial_rotary_factor": 0.25}
+# The order and the values of the published text_config, where sizes are given beside it.
+QWEN3_5 = {"attention_bias": False, "attention_dropout": 0.0, "attn_output_gate": True, "dtype": "bfloat16", "eos_token_id": 44,
+           "full_attention_interval": 4, "head_dim": 256, "hidden_act": "silu", "initializer_range": 0.02, "linear_conv_kernel_dim": 4,
+           "linear_key_head_dim": 128, "linear_num_key_heads": 16, "linear_value_head_dim": 128, "max_position_embeddings": 262144,
+           "mlp_only_layers": [], "model_type": "qwen3_5_text", "mtp_num_hidden_layers": 1, "mtp_use_dedicated_embeddings": False,
+           "rms_norm_eps": 1e-06, "use_cache": True, "vocab_size": 500, "mamba_ssm_dtype": "float32", "rope_parameters": MROPE}
+IMAGES = {"architectures": ["Qwen3_5ForConditionalGeneration"], "image_token_id": 56, "model_type": "qwen3_5",
+          "transformers_version": "4.57.0.dev0", "video_token_id": 57, "vision_end_token_id": 54, "vision_start_token_id": 53,
+          "vision_config": {"deepstack_visual_indexes": [], "depth": 1, "hidden_act": "gelu_pytorch_tanh", "hidden_size": 32,
+                            "in_channels": 3, "initializer_range": 0.02, "intermediate_size": 48, "model_type": "qwen3_5", "num_heads": 2,
+                            "num_position_embeddings": 16, "out_hidden_size": 64, "patch_size": 4, "spatial_merge_size": 2,
+                            "temporal_patch_size": 2}}
+SMALL_DELTA = {"model_type": "qwen3_5_text", **TINY, "num_key_value_heads": 2, "head_dim": 16, "linear_key_head_dim": 8,
+               "linear_value_head_dim": 12, "linear_num_key_heads": 2, "linear_num_value_heads": 4}
+GENERATION = {"bos_token_id": 44, "do_sample": True, "eos_token_id": [46, 44], "pad_token_id": 44, "temperature": 0.6, "top_k": 20,
+              "top_p": 0.95, "transformers_version": "4.57.0.dev0"}
+
+
+def layers(n, each=4):
+    return [LINEAR if (i + 1) % each else FULL for i in range(n)]
+
+
+RECURRENT = {
+    "qwen3_5_text defaults": ({"model_type": "qwen3_5_text"}, None),
+    "qwen3_5 defaults": ({"model_type": "qwen3_5"}, None),
+    # the sizes of 0.8B, whose folder has no generation_config.json. Its tokenizer ends turns with another token (46 here)
+    "qwen3.5 0.8B as published": (
+        {**IMAGES, "tie_word_embeddings": True,
+         "text_config": {**QWEN3_5, "hidden_size": 1024, "intermediate_size": 3584, "layer_types": layers(24), "linear_num_value_heads": 16,
+                         "num_attention_heads": 8, "num_hidden_layers": 24, "num_key_value_heads": 2, "tie_word_embeddings": True}}, None),
+    # the sizes of 9B, with the generation_config.json of the largest models
+    "qwen3.5 with two end tokens": (
+        {**IMAGES, "tie_word_embeddings": False,
+         "text_config": {**QWEN3_5, "hidden_size": 4096, "intermediate_size": 12288, "layer_types": layers(32), "linear_num_value_heads": 32,
+                         "num_attention_heads": 16, "num_hidden_layers": 32, "num_key_value_heads": 4, "tie_word_embeddings": False}},
+        GENERATION),
+    # the sizes of 27B, with the fields that later files have
+    "qwen3.6 27B as published": (
+        {**IMAGES, "tie_word_embeddings": False, "language_model_only": False,
+         "text_config": {**QWEN3_5, "bos_token_id": 44, "hidden_size": 5120, "intermediate_size": 17408, "layer_types": layers(64),
+                         "linear_num_value_heads": 48, "num_attention_heads": 24, "num_hidden_layers": 64, "num_key_value_heads": 4,
+                         "output_gate_type": "swish", "pad_token_id": None, "partial_rotary_factor": 0.25, "tie_word_embeddings": False}},
+        {**GENERATION, "temperature": 1.0}),
+    # as trainers save it: end tokens of the whole
+    "qwen3.5 saved after training": (
+        {**IMAGES, "dtype": "bfloat16", "eos_token_id": 46, "hidden_size": 4096, "pad_token_id": 44, "tie_word_embeddings": False,
+         "text_config": {**QWEN3_5, "bos_token_id": None, "hidden_size": 4096, "intermediate_size": 12288, "layer_types": layers(32),
+                         "linear_num_value_heads": 32, "num_attention_heads": 16, "num_hidden_layers": 32, "num_key_value_heads": 4,
+                         "pad_token_id": None, "partial_rotary_factor": 0.25, "tie_word_embeddings": False}}, None),
+    "qwen3.5 text saved alone": (
+        {**QWEN3_5, "architectures": ["Qwen3_5ForCausalLM"], "bos_token_id": None, "eos_token_id": 46, "hidden_size": 2560,
+         "intermediate_size": 9216, "layer_types": layers(32), "linear_num_value_heads": 32, "num_attention_heads": 16,
+         "num_hidden_layers": 32, "num_key_value_heads": 4, "pad_token_id": None, "partial_rotary_factor": 0.25,
+         "tie_word_embeddings": True}, None),
+    "qwen3_5_text by its interval": ({**SMALL_DELTA, "num_hidden_layers": 7, "full_attention_interval": 3}, None),
+    "qwen3_5_text without an interval": ({**SMALL_DELTA, "num_hidden_layers": 9, "eos_token_id": [7, 8]}, None),
+    "qwen3_5_text by its list": (
+        {**SMALL_DELTA, "num_hidden_layers": 4, "full_attention_interval": 2, "layer_types": [FULL, LINEAR, LINEAR, LINEAR]}, None),
+    "qwen3_5_text that attends in every layer": ({**SMALL_DELTA, "full_attention_interval": 1}, None),
+    "qwen3_5_text that attends in none": ({**SMALL_DELTA, "layer_types": [LINEAR, LINEAR]}, None),
+    "qwen3_5_text with half of each head": (
+        {**SMALL_DELTA, "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "partial_rotary_factor": 0.5}}, None),
+    "qwen3_5_text with its part beside": ({**SMALL_DELTA, "rope_theta": 5000.0, "partial_rotary_factor": 0.5}, None),
+    "qwen3_5_text with two parts": (
+        {**SMALL_DELTA, "partial_rotary_factor": 0.5, "rope_parameters": {"rope_theta": 5000.0, "partial_rotary_factor": 1.0}}, None),
+    "qwen3_5_text with a theta alone": ({**SMALL_DELTA, "rope_theta": 5000.0}, None),
+    "qwen3_5_text yarn": ({**SMALL_DELTA, "max_position_embeddings": 4096, "rope_parameters": {**MROPE, **YARN}}, None),
+    "qwen3_5_text with a wider convolution": ({**SMALL_DELTA, "linear_conv_kernel_dim": 6, "rms_norm_eps": 1e-5}, None),
+    "qwen3_5_text with biases": ({**SMALL_DELTA, "attention_bias": True, "full_attention_interval": 1}, None),
+}
+
 
 def rope_of(config, kind):
     """Parameters of one kind of layers, and the factor of the cosines."""
@@ -282,6 +358,33 @@ def expected(folder):
     }
 
 
+def of_recurrent(folder):
+    """The text half. Layers are read from the modules, as are all sizes."""
+    whole = AutoConfig.from_pretrained(folder)
+    c = whole.get_text_config()
+    with torch.device("meta"):
+        m = AutoModelForCausalLM.from_config(c)
+    full = [i for i, l in enumerate(m.model.layers) if hasattr(l, "self_attn")]
+    own, size = rope_of(c, "default")
+    out = {"model_type": c.model_type, "full": full, "tied_head": c.tie_word_embeddings, "V": m.lm_head.out_features,
+           "C": m.model.embed_tokens.embedding_dim, "L": len(m.model.layers), "F": m.model.layers[0].mlp.down_proj.in_features,
+           "H": c.num_attention_heads, "G": c.num_key_value_heads, "D": c.head_dim, "Hk": c.linear_num_key_heads,
+           "Hv": c.linear_num_value_heads, "Dk": c.linear_key_head_dim, "Dv": c.linear_value_head_dim, "conv": c.linear_conv_kernel_dim,
+           "max_pos": c.max_position_embeddings, "norm_eps": c.rms_norm_eps, "init_std": c.initializer_range,
+           "qkv_bias": c.attention_bias, "o_bias": c.attention_bias, "type": own["rope_type"], "theta": float(own["rope_theta"]),
+           "factor": float(own.get("factor", 1.0)), "size": size, "turned": 2 * len(m.model.rotary_emb.original_inv_freq),
+           **tokens_of(folder, c)}
+    if whole is not c and getattr(whole, "eos_token_id", None) is not None:  # the whole model's tokens come before its text half's
+        beside = {"bos_token_id": c.bos_token_id, "pad_token_id": c.pad_token_id, **whole.to_dict()}
+        out.update(tokens_of(folder, SimpleNamespace(**beside)))
+    for i in full[:1]:
+        a = m.model.layers[i].self_attn
+        assert a.scaling == a.head_dim ** -0.5 and a.q_proj.out_features == 2 * out["H"] * out["D"] == 2 * a.o_proj.in_features
+    for d in [l.linear_attn for l in m.model.layers if hasattr(l, "linear_attn")][:1]:
+        assert d.conv1d.weight.shape == (2 * out["Hk"] * out["Dk"] + out["Hv"] * out["Dv"], 1, out["conv"])
+    return out
+
+
 def write(path, cases, want):
     with open(path, "w") as out:
         for name, (config, generation) in cases.items():
@@ -298,3 +401,4 @@ def write(path, cases, want):
 os.makedirs(sys.argv[1], exist_ok=True)
 write(sys.argv[1] + "/cases.jsonl", CASES, expected)
 write(sys.argv[1] + "/families.jsonl", FAMILIES, of_families)
+write(sys.argv[1] + "/recurrent.jsonl", RECURRENT, of_recurrent)
