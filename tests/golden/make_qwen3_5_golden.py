@@ -24,7 +24,7 @@ STEPS, STEP_LENGTHS = 10, [11, 70]
 PROMPTS = [1, 2, 6, 31, 32, 33, 34, 70]  # lengths, with pages of 32 tokens
 NEW = 40
 INV_TEMPERATURE = 1.25
-LORA_LENGTHS = [1, 2, 7, 70]
+LORA_LENGTHS = [1, 2, 7, 37]
 FULL, LINEAR = "full_attention", "linear_attention"
 
 # Fields of all published files. Sizes are smaller here.
@@ -427,7 +427,7 @@ def make(name, config):
     sequences, n_row = tokens_of(LENGTHS, c["vocab_size"], gen), sum(LENGTHS) - len(LENGTHS)
     dlogp, dent = torch.randn(n_row, generator=gen), 0.3 * torch.randn(n_row, generator=gen)
     logits, logp, ent, grad = gradients(m, sequences, dlogp, dent)
-    kept = [sum(LENGTHS[:i + 1]) - 1 for i in range(len(LENGTHS))] + [sum(LENGTHS[:-1]) + i for i in LOOK]
+    kept = sorted([sum(LENGTHS[:i + 1]) - 1 for i in range(len(LENGTHS))] + [sum(LENGTHS[:-1]) + i for i in LOOK])
     out.update({"tokens": torch.cat(sequences), "lengths": torch.tensor(LENGTHS), "logits": logits[kept],
                 "logits.row": torch.tensor(kept), "logp": logp, "ent": ent, "dlogp": dlogp, "dent": dent})
     out.update({"grad." + k: g for k, g in grad.items()})
