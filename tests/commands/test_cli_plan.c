@@ -493,7 +493,7 @@ static void passes_of_no_given_size_fill_the_gpu(void **state) {
   snprintf(command, sizeof command, "%s--gpu 80", deck);
   cli_succeeds(command);
   cli_shows(cli_out, "in passes of at most 16384 tokens, on 8 ranks\n");
-  snprintf(command, sizeof command, "%s--gpu 42", deck);
+  snprintf(command, sizeof command, "%s--gpu 38", deck);
   cli_succeeds(command);
   assert_non_null(strstr(cli_out, "in passes of at most "));
   assert_int_equal(sscanf(strstr(cli_out, "in passes of at most "), "in passes of at most %d", &tokens), 1);
