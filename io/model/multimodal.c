@@ -67,7 +67,10 @@ tri_status tri_multimodal_differ(const char *note, const char *folder, tri_text 
   tri_status st = TRI_OK;
 
   TRI_TRY_DONE(put_lines(folder, &now));
-  TRI_TRY_DONE(tri_fingerprint_differ(note, now.len ? now.data : "", key, names));
+  if (now.len)
+    TRI_TRY_DONE(tri_fingerprint_differ(note, now.data, key, names));
+  else /* no model, so it would equal the folder of a text without such lines */
+    TRI_TRY_DONE(tri_text_printf(names, "config.json"));
 done:
   tri_text_free(&now);
   return st;
