@@ -3,11 +3,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "model_case.h"
 
+#include "device/kernels.h"
 #include "io/model/source.h"
 #include "model/decoder.h"
 #include "staging/batch.h"
 
-enum { TOKENS = 64, SEQUENCES = 3, MODELS = 3, MOST = 1 << 20 };
+#include <mpi.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+enum { TOKENS = 64, SEQUENCES = 3, MODELS = 3, MOST = 1 << 20, MOST_RANKS = 4 };
 
 /* What the models computed: values of rows, then this rank's shares of the reduced gradients. */
 typedef struct results {
@@ -21,6 +26,8 @@ typedef struct way {
   tri_shard_plan plan[MODELS];
   int            ranks_per_node;
   int64_t        offload; /* of the frozen model */
+  bool           lora;    /* the policy learns by adapters */
+  bool           watched; /* see watched_linear_pack */
 } way;
 
 typedef struct bench {
@@ -32,12 +39,53 @@ typedef struct bench {
   tri_rollout  r;
 } bench;
 
+/* ---- a rank that is late ---- */
+
+/* Memory of all ranks. */
+typedef struct progress {
+  _Atomic int came[MOST_RANKS]; /* the rank waits for others, or has finished */
+  _Atomic int left;             /* the late rank has left the model before */
+} progress;
+
+static progress           *seen; /* or NULL while nothing is watched */
+static tri_kernels         spied_kernels;
+static tri_device_ops      spied; /* the device's table, which watches who packs weights */
+static tri_linear_pack_fn *real_linear_pack;
+
+tri_status __real_tri_segment_barrier(tri_segment *w, uint32_t what);
+tri_status __wrap_tri_segment_barrier(tri_segment *w, uint32_t what);
+
+/* Runs in place of tri_segment_barrier (the linker's --wrap). */
+tri_status __wrap_tri_segment_barrier(tri_segment *w, uint32_t what) {
+  if (seen) seen->came[rt.world_rank] = 1;
+  return __real_tri_segment_barrier(w, what);
+}
+
+static tri_status watched_linear_pack(tri_stream *s, tri_linear *l, void *fwd, void *bwd, tri_in w, int part,
+                                      int n_part) {
+  CHECK(!seen || seen->left, "a rank still uses its memory for the model before");
+  return real_linear_pack(s, l, fwd, bwd, w, part, n_part);
+}
+
+static void spy(tri_device *d) {
+  spied = *d->ops;
+  spied_kernels = *spied.kernels;
+  real_linear_pack = spied_kernels.linear_pack;
+  spied_kernels.linear_pack = watched_linear_pack;
+  spied.kernels = &spied_kernels;
+  d->ops = &spied;
+}
+
+/* ---- three models ---- */
+
 static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
                        float *out) {
   const fill_from *from = ctx;
 
-  if (strcmp(from->unit[u].param[i].name, "score.weight")) return fill_golden(ctx, kind, u, i, begin, count, out);
-  for (int64_t k = 0; k < count; k++) out[k] = sinf((float)(begin + k) + 0.5f);
+  if (tri_safetensors_find(from->g->weights, from->unit[u].param[i].name))
+    return fill_golden(ctx, kind, u, i, begin, count, out);
+  for (int64_t k = 0; k < count; k++)
+    out[k] = sinf((float)(begin + k) + 0.5f); /* a scalar head, or adapters */
   return TRI_OK;
 }
 
@@ -46,6 +94,7 @@ static void open_bench(bench *b, const char *name, const way *w, bool together) 
 
   memset(b, 0, sizeof *b);
   session_open(&b->se, w->ranks_per_node);
+  if (w->watched) spy(b->se.device);
   golden_open_model(&b->g, name);
   for (int i = 0; i < MODELS; i++) {
     tri_model_opt opt = model_options(&b->g, &b->se, TRI_F32, TOKENS);
@@ -55,16 +104,19 @@ static void open_bench(bench *b, const char *name, const way *w, bool together) 
     opt.rollout = i == 0;
     opt.offload = opt.train ? 0 : w->offload;
     opt.room = together ? &b->room : NULL;
+    if (w->lora && i == 0) opt.lora = (tri_lora){4, 8, false, tri_lora_all(b->g.shape.family)};
     OK(tri_model_open(b->se.device, b->se.comm, b->se.ledger, &opt, &b->m[i]));
   }
   OK(tri_staging_open(b->se.device, b->se.ledger,
                       &(tri_staging_opt){TOKENS, TOKENS, TRI_LOSS_VALUE, TRI_PHASE_LEARN}, &b->staging));
   OK(tri_session_take_memory(&b->se));
   for (int i = 0; i < MODELS; i++) {
-    tri_params *p = tri_model_params(b->m[i]);
-    fill_from   from = {&b->g, tri_params_options(p)->unit};
+    tri_params *p[] = {tri_model_params(b->m[i]), tri_model_trained(b->m[i])};
     OK(tri_model_start(b->m[i], b->se.stream));
-    OK(tri_params_fill(p, TRI_STATE_WEIGHT, fill, &from, b->se.stream));
+    for (int k = 0; k <= (p[1] != p[0]); k++) {
+      fill_from from = {&b->g, tri_params_options(p[k])->unit};
+      OK(tri_params_fill(p[k], TRI_STATE_WEIGHT, fill, &from, b->se.stream));
+    }
   }
   OK(tri_rollout_make(SEQUENCES, 24, 1, 0, &b->r));
   memcpy(b->r.start, (int64_t[]){0, 9, 10, 24}, sizeof(int64_t[SEQUENCES + 1]));
@@ -113,7 +165,7 @@ static void pass(bench *b, int model, int micro, bool learn, bool last, results 
 }
 
 static void take_gradient(bench *b, int model, results *to) {
-  tri_params *p = tri_model_params(b->m[model]);
+  tri_params *p = tri_model_trained(b->m[model]);
 
   OK(tri_params_grad_settle(p, b->se.stream));
   for (int u = 0; u < tri_params_options(p)->n_unit; u++) {
@@ -143,7 +195,7 @@ static void run(const char *name, const way *w, bool together, results *to) {
     pass(&b, 1, 0, false, false, to); /* while the policy's last reduction runs */
     for (int m = 0; m < 2; m++) pass(&b, 2, m, true, m == 1, to);
     for (int i = 0; i < MODELS; i += 2) take_gradient(&b, i, to);
-    for (int i = 0; i < MODELS; i += 2) tri_params_grad_clear(tri_model_params(b.m[i]));
+    for (int i = 0; i < MODELS; i += 2) tri_params_grad_clear(tri_model_trained(b.m[i]));
   }
   close_bench(&b);
 }
@@ -151,13 +203,14 @@ static void run(const char *name, const way *w, bool together, results *to) {
 /* The same bits in less memory, for models that share their weights with all ranks, those of a node, or none. */
 static void in_turns(void **state) {
   static const tri_shard_scope N = TRI_SHARD_NONE, L = TRI_SHARD_NODE, W = TRI_SHARD_WORLD;
-  const way                    ways[] = {{{{W, W, W}, {W, W, W}, {W, W, W}}, 0, 0},
-                                         {{{N, L, L}, {W, W, W}, {L, L, W}}, 0, 64},
-                                         {{{L, W, W}, {N, N, N}, {N, N, N}}, 0, 0},
-                                         {{{W, W, W}, {L, L, L}, {W, W, W}}, 1, 64},
-                                         {{{N, N, N}, {N, N, N}, {W, W, W}}, 1, 0}};
-  results                      alone = {test_alloc(MOST, sizeof(float)), 0, 0},
-                               together = {test_alloc(MOST, sizeof(float)), 0, 0};
+  const way                    ways[] = {{{{W, W, W}, {W, W, W}, {W, W, W}}, 0, 0, false, false},
+                                         {{{N, L, L}, {W, W, W}, {L, L, W}}, 0, 64, false, false},
+                                         {{{L, W, W}, {N, N, N}, {N, N, N}}, 0, 0, false, false},
+                                         {{{W, W, W}, {L, L, L}, {W, W, W}}, 1, 64, false, false},
+                                         {{{N, N, N}, {N, N, N}, {W, W, W}}, 1, 0, false, false},
+                                         {{{W, W, W}, {N, N, N}, {L, L, W}}, 0, 0, true, false},
+                                         {{{N, W, W}, {W, W, W}, {W, W, W}}, 1, 64, true, false}};
+  results alone = {test_alloc(MOST, sizeof(float)), 0, 0}, together = {test_alloc(MOST, sizeof(float)), 0, 0};
 
   (void)state;
   for (int i = 0; i < N_MODELS; i += test_step(4))
@@ -173,8 +226,46 @@ static void in_turns(void **state) {
   free(together.x);
 }
 
+/* The ranks divide the critic's weights and packed forms, not those of the policy. The first rank comes to the
+ * critic after the others have come to a barrier. Until then none writes packed forms, because they would lie
+ * over what the late rank has of the policy. */
+static void no_rank_packs_over_a_late_one(void **state) {
+  static const way w = {{{TRI_SHARD_NONE, TRI_SHARD_NODE, TRI_SHARD_NODE},
+                         {TRI_SHARD_NONE, TRI_SHARD_NONE, TRI_SHARD_NONE},
+                         {TRI_SHARD_NODE, TRI_SHARD_NODE, TRI_SHARD_WORLD}},
+                        0,
+                        0,
+                        false,
+                        true};
+  results          to = {test_alloc(MOST, sizeof(float)), 0, 0};
+  progress        *shared;
+  MPI_Win          win;
+  bench            b;
+
+  (void)state;
+  CHECK(rt.world_size <= MOST_RANKS);
+  CHECK(!MPI_Win_allocate_shared(rt.world_rank == 0 ? sizeof *shared : 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD,
+                                 &shared, &win));
+  CHECK(!MPI_Win_shared_query(win, 0, &(MPI_Aint){0}, &(int){0}, &shared));
+  if (rt.world_rank == 0) memset(shared, 0, sizeof *shared);
+  open_bench(&b, "model/qwen2", &w, true);
+  pass(&b, 0, 0, false, false, &to);
+  CHECK(!MPI_Barrier(MPI_COMM_WORLD));
+  seen = shared;
+  for (int r = 1; r < rt.world_size && rt.world_rank == 0; r++)
+    while (!seen->came[r]) sched_yield();
+  if (rt.world_rank == 0) seen->left = 1;
+  pass(&b, 2, 0, false, false, &to);
+  seen->came[rt.world_rank] = 1;
+  seen = NULL;
+  close_bench(&b);
+  CHECK(!MPI_Win_free(&win));
+  free(to.x);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(in_turns)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(in_turns),
+                                     cmocka_unit_test(no_rank_packs_over_a_late_one)};
 
   return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }
