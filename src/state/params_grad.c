@@ -6,7 +6,7 @@
  *
  * After the last micro-batch, accumulators go through up to two more stages of the plan, each during the
  * backward of one more unit. The gradient norm for clipping needs all of them. So the reduction of the last
- * unit and the second stage of the one before it are not hidden, unless another model learns beside.
+ * unit and the second stage of the one before it are not hidden, unless another model learns next.
  *
  * Then units are updated one by one. New weights travel during the next unit's update, and the step waits for
  * the last unit's. */

@@ -11,10 +11,11 @@
  * their parts. Weights are written between tri_params_grad_settle and tri_params_publish_end, and all
  * ranks meet at both.
  *
- * They also meet when the workspace of one phase goes to another phase, because in the new phase a rank's
- * piece of the shared segment may be reused by other data. A store that does not share cannot order this for
- * a store that does (critic.shard, reference.shard). So the code that changes the phase makes the other
- * stores drop their gathered weights, before the change and after it. Dropping is a barrier. */
+ * They also meet when the workspace of one phase goes to another phase, or that of one model to another model,
+ * because a rank's piece of the shared segment may then be reused by other data. A store that does not share
+ * cannot order this for a store that does (critic.shard, reference.shard). So a model that begins to compute
+ * makes the model before it drop its gathered weights, and then drops its own (model/open.c). Dropping is a
+ * barrier. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/log.h"
@@ -77,12 +78,11 @@ tri_status tri_shared_plan_forms(tri_params *p, tri_ledger *l, tri_phase phase, 
 tri_status tri_shared_plan(tri_params *p, tri_ledger *l) {
   for (int phase = 0; p->shared && phase <= TRI_PHASE_ALWAYS; phase++) {
     buffers *r = &p->shared->phase[phase];
-    size_t piece = tri_segment_piece_bytes(r->bytes, p->comm[TRI_NODE]->size);
+    size_t   piece = tri_segment_piece_bytes(r->bytes, p->comm[TRI_NODE]->size);
     if (!r->bytes) continue;
-    TRI_TRY(
-        r->state
-            ? tri_params_plan(p, l, TRI_MEM_DEVICE, (tri_phase)phase, true, "weights", piece, &r->piece)
-            : tri_params_plan_work(p, l, (tri_phase)phase, "packed weights", piece, &r->piece));
+    TRI_TRY(r->state
+                ? tri_params_plan(p, l, TRI_MEM_DEVICE, (tri_phase)phase, true, "weights", piece, &r->piece)
+                : tri_params_plan_work(p, l, (tri_phase)phase, "packed weights", piece, &r->piece));
   }
   return TRI_OK;
 }

@@ -39,7 +39,7 @@ tri_status tri_ring_plan_slots(tri_params *p, tri_ledger *l) {
   size_t in_ring = 0, apart = 0; /* bytes of packed forms */
 
   for (unit *u = p->unit; u < p->unit + p->opt.n_unit; u++) {
-    size_t  packed = tri_params_packed_bytes(u, p->opt.backward), *most = u->spec->in_ring ? &in_ring : &apart;
+    size_t packed = tri_params_packed_bytes(u, p->opt.backward), *most = u->spec->in_ring ? &in_ring : &apart;
     int64_t padded = tri_params_padded(p, u);
     if (!u->spec->in_ring) u->own = shares_slot(p, u) ? &p->apart : &u->alone;
     if (u->own == &u->alone)
@@ -116,9 +116,9 @@ tri_status tri_ring_release(tri_params *p, int index, tri_stream *s) {
   TRI_ASSERT(sl && sl->busy);
   sl->busy = false;
   if (p->held) return TRI_OK;
-  /* Only generation reuses this memory, and drops the unit first. So the unit stays valid until the next
-   * update. A rank may use it any number of times, because all ranks meet before it is packed again
-   * (publish_end, forget_all). */
+  /* The unit stays valid until another unit takes the slot, an update, or a change of what this memory is for
+   * (forget_all). A rank may use it any number of times. All ranks meet at those changes before it is packed
+   * again, and a unit that takes the slot tells them that this one is released (start). */
   if (sl == u->own && p->opt.train) return TRI_OK;
   tri_shared_freed(p, u, sl);
   sl->unit = -1;
