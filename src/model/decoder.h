@@ -73,7 +73,7 @@ struct tri_model {
   tri_layer_grads    back;
   tri_head           head;
   tri_adapters       adapters;
-  int                member; /* of the ledger, 0 without a room */
+  int                member; /* of the ledger, 0 without a workspace in common */
   bool               held;   /* weights are kept gathered */
 };
 
@@ -157,9 +157,9 @@ TRI_CHECKED static inline tri_status tri_unit_learned(tri_model *m, const tri_bl
   return tri_params_grad_done(m->params, c->unit, s, last);
 }
 
-/* open.c. Collective over the parameter scopes of m and of the model that used m's room before. From here on m
- * may use the room. Does nothing if m used it last, or has none. */
-TRI_CHECKED tri_status tri_room_enter(tri_model *m, tri_stream *s);
+/* open.c. Collective over the parameter scopes of m and of the model that used m's workspace before. From here on
+ * m may use it. Does nothing if m used it last, or has none in common with others. */
+TRI_CHECKED tri_status tri_workspace_take(tri_model *m, tri_stream *s);
 
 /* units.c. Not collective. Fills m->unit and m->slots. The products must be open. */
 TRI_CHECKED tri_status tri_units_make(tri_model *m);

@@ -49,7 +49,7 @@ static tri_layer_acts acts_of(const tri_model *m, int layer, bool keep, void **o
 static tri_status run_layers(tri_model *m, const tri_batch *b, bool keep, tri_kv *kv, tri_block_mode mode,
                              tri_stream *s) {
   TRI_ASSERT(b->token.dim[0] <= (keep ? m->opt.max_learn_tokens : m->opt.max_tokens));
-  TRI_TRY(tri_room_enter(m, s));
+  TRI_TRY(tri_workspace_take(m, s));
   TRI_TRY(embed(m, b, keep ? m->acts[0].x : m->x, mode, s));
   for (int layer = 0; layer < m->shape.L; layer++) {
     tri_block_call c = {.mode = mode, .unit = tri_unit_of_layer(layer), .batch = b, .kv = kv};
@@ -73,7 +73,7 @@ tri_status tri_model_forward(tri_model *m, const tri_batch *b, bool keep, float 
 
 tri_status tri_model_backward(tri_model *m, const tri_batch *b, const tri_rows_out *d, float inv_temperature,
                               bool last, tri_stream *s) {
-  TRI_ASSERT(m->opt.train && (!m->opt.room || m->opt.room->user == m));
+  TRI_ASSERT(m->opt.train && (!m->opt.workspace || m->opt.workspace->user == m));
   TRI_TRY(tri_head_backward(m, b, d, inv_temperature, last, s));
   for (int layer = m->shape.L - 1; layer >= 0; layer--) {
     tri_block_call c = {.mode = TRI_BLOCK_BACKWARD, .unit = tri_unit_of_layer(layer), .batch = b}, again;

@@ -22,13 +22,14 @@ typedef struct tri_batch {
   tri_tensor work; /* f32, for decode only, spreads long contexts (kernels.h). Not spread if data is NULL */
 } tri_batch;
 
-/* Models that compute in turns. Their activations, logits, gathered weights and unreduced gradients lie over
- * each other, so they take the memory of the largest model. A model that begins to compute makes the model
- * before it forget what lies there. If one of several models of a ledger generates, they need a room. */
-typedef struct tri_room {
+/* The workspace of models that compute in turns. Their activations, logits, gathered weights and unreduced
+ * gradients lie over each other, so they take the memory of the largest model. A model that begins to compute
+ * makes the model before it forget what lies there. If one of several models of a ledger generates, they need
+ * a common workspace. */
+typedef struct tri_workspace {
   tri_model *user; /* the model that computed last, or NULL */
   int        models;
-} tri_room;
+} tri_workspace;
 
 /* The result of the head: log-probabilities of tokens, or one number per row. */
 typedef enum { TRI_HEAD_TOKENS, TRI_HEAD_SCALAR } tri_head_kind;
@@ -52,11 +53,11 @@ typedef struct tri_model_opt {
   int64_t                max_positions;    /* positions run from 0 to max_positions - 1 */
   bool                   rope_long;        /* use longrope's long factors (tri_rope_is_long) */
   const char            *label;            /* name in the memory table */
-  tri_room              *room;             /* borrowed, or NULL */
+  tri_workspace         *workspace;        /* of this model and others. Borrowed, or NULL */
 } tri_model_opt;
 
-/* In a model with a room, the calls that are collective over the parameter scope also wait for the ranks of the
- * model that used the room before, unless that is the same model.
+/* If models have a workspace in common, the calls that are collective over the parameter scope also wait for the
+ * ranks of the model that used the workspace before, unless that is the same model.
  *
  * Not collective. Plans the model's memory in the ledger. Nothing may run before the ledger was taken and
  * tri_model_start was called. */

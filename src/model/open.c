@@ -154,7 +154,7 @@ tri_status tri_model_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT], 
   m = *out;
   m->opt = *opt;
   m->shape = *opt->shape;
-  if (opt->room) po.member = m->member = ++opt->room->models;
+  if (opt->workspace) po.member = m->member = ++opt->workspace->models;
   m->tied = m->shape.tied_head && opt->head == TRI_HEAD_TOKENS;
   m->head.ops = opt->head == TRI_HEAD_TOKENS ? &tri_head_tokens : &tri_head_scalar;
   set_rules(m);
@@ -194,27 +194,27 @@ tri_status tri_model_start(tri_model *m, tri_stream *s) {
   return tri_rope_start(m, s);
 }
 
-/* Collective over the parameter scope. Drops what m has in its room. */
+/* Collective over the parameter scope. Drops what m has in its workspace. */
 static tri_status forget(tri_model *m, tri_stream *s) {
   m->head.kept_rows = 0;
   if (m->adapters.params) TRI_TRY(tri_params_forget_all(m->adapters.params, s));
   return tri_params_forget_all(m->params, s);
 }
 
-tri_status tri_room_enter(tri_model *m, tri_stream *s) {
-  tri_room *r = m->opt.room;
+tri_status tri_workspace_take(tri_model *m, tri_stream *s) {
+  tri_workspace *w = m->opt.workspace;
 
-  if (!r || r->user == m) return TRI_OK;
-  TRI_ASSERT(!r->user || !r->user->held);
-  if (r->user) TRI_TRY(forget(r->user, s));
-  r->user = m;
-  /* Ranks that share packed forms write into each other's part of the room. So they meet here, where all have
-   * left the model before, which may share with other ranks or with none. */
+  if (!w || w->user == m) return TRI_OK;
+  TRI_ASSERT(!w->user || !w->user->held);
+  if (w->user) TRI_TRY(forget(w->user, s));
+  w->user = m;
+  /* Ranks that share packed forms write into each other's part of the workspace. So they meet here, where all
+   * have left the model before, which may share with other ranks or with none. */
   return forget(m, s);
 }
 
 tri_status tri_model_hold(tri_model *m, bool hold, tri_stream *s) {
-  TRI_TRY(tri_room_enter(m, s));
+  TRI_TRY(tri_workspace_take(m, s));
   m->held = hold;
   if (m->adapters.params) TRI_TRY(tri_params_hold(m->adapters.params, hold, s));
   return tri_params_hold(m->params, hold, s);
@@ -240,7 +240,7 @@ static tri_status check_products(tri_model *m, int unit, int first, int end, tri
 tri_status tri_model_check(tri_model *m, tri_stream *s) {
   tri_status st = TRI_OK;
 
-  TRI_TRY(tri_room_enter(m, s));
+  TRI_TRY(tri_workspace_take(m, s));
   TRI_TRY(check_products(m, tri_unit_of_layer(0), 0, TRI_SLOT_HEAD, &st, s));
   if (m->head.ops->sample) /* a head that draws no tokens need not promise equal bits */
     TRI_TRY(check_products(m, m->tied ? 0 : tri_unit_of_head(m), TRI_SLOT_HEAD, TRI_SLOT_PRODUCTS, &st, s));

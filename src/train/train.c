@@ -57,7 +57,7 @@ static tri_status learn_by(tri_trainer *t, work *w, tri_role role, const tri_bat
 }
 
 /* Collective over world. Trains one learner on all micro-batches. The learners take turns, because their
- * activations share memory (tri_room). */
+ * activations share memory (tri_workspace). */
 static tri_status learn(tri_trainer *t, work *w, tri_role role, const tri_split *sp) {
   for (int i = 0; i < sp->n_micro; i++) {
     const int *seq = sp->seq + sp->first[i];

@@ -146,7 +146,7 @@ typedef struct tri_trainer {
 
   /* Models, losses and data. */
   tri_learner                    learner[TRI_ROLE_COUNT];
-  tri_room                       room; /* of the models */
+  tri_workspace                  workspace; /* of the models */
   const tri_algo                *algo;
   tri_algo_opt                   opt; /* the deck's options, with the current adaptive coefficients */
   const struct tri_batch_source *source;

@@ -293,7 +293,7 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_space *
                           .max_positions =
                               at_least(longest->learn, longest->prompt + c->rollout.max_response_length),
                           .label = l->name,
-                          .room = &t->room};
+                          .workspace = &t->workspace};
 
   mo.rope_long = tri_rope_is_long(mo.shape, t->plan.rope_factors, longest_sequence(t, longest));
   if (tri_learner_has_adapters(t, l)) mo.lora = *tri_source_lora(l->source);
@@ -392,7 +392,7 @@ static tri_status close_models(tri_trainer *t) {
   tri_staging_close(&t->staging);
   tri_judge_close(&t->judge);
   for (int i = TRI_ROLE_COUNT - 1; i >= 0; i--) tri_model_close(&t->learner[i].model);
-  t->room = (tri_room){0};
+  t->workspace = (tri_workspace){0};
   t->se->buffer_bytes = 0;
   tri_ledger_close(&t->se->ledger);
   return tri_ledger_open(&t->se->ledger);

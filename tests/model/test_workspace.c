@@ -1,5 +1,5 @@
-/* test_room.c - tests models that compute in turns in one room. Judge: the same models, each with memory of its
- * own. Run with 1, 2 and 4 ranks. */
+/* test_workspace.c - tests models that compute in turns in one workspace. Judge: the same models, each with memory
+ * of its own. Run with 1, 2 and 4 ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "model_case.h"
 
@@ -31,12 +31,12 @@ typedef struct way {
 } way;
 
 typedef struct bench {
-  tri_session  se;
-  golden       g;
-  tri_room     room;
-  tri_model   *m[MODELS]; /* a policy, its reference and a critic */
-  tri_staging *staging;
-  tri_rollout  r;
+  tri_session   se;
+  golden        g;
+  tri_workspace workspace;
+  tri_model    *m[MODELS]; /* a policy, its reference and a critic */
+  tri_staging  *staging;
+  tri_rollout   r;
 } bench;
 
 /* ---- a rank that is late ---- */
@@ -103,7 +103,7 @@ static void open_bench(bench *b, const char *name, const way *w, bool together) 
     opt.head = i == 2 ? TRI_HEAD_SCALAR : TRI_HEAD_TOKENS;
     opt.rollout = i == 0;
     opt.offload = opt.train ? 0 : w->offload;
-    opt.room = together ? &b->room : NULL;
+    opt.workspace = together ? &b->workspace : NULL;
     if (w->lora && i == 0) opt.lora = (tri_lora){4, 8, false, tri_lora_all(b->g.shape.family)};
     OK(tri_model_open(b->se.device, b->se.comm, b->se.ledger, &opt, &b->m[i]));
   }
@@ -183,7 +183,7 @@ static void run(const char *name, const way *w, bool together, results *to) {
   to->n = 0;
   open_bench(&b, name, w, together);
   to->device = tri_ledger_total(b.se.ledger).device;
-  CHECK((b.room.models == MODELS) == together);
+  CHECK((b.workspace.models == MODELS) == together);
   for (int step = 0; step < 2; step++) {
     for (int i = 1; i < MODELS && !together; i++) /* held weights lie over those of other models */
       OK(tri_params_forget_all(tri_model_params(b.m[i]), b.se.stream));
@@ -218,8 +218,8 @@ static void in_turns(void **state) {
       run(golden_models[i], &ways[k], false, &alone);
       run(golden_models[i], &ways[k], true, &together);
       CHECK(alone.n == together.n && !memcmp(alone.x, together.x, (size_t)alone.n * sizeof(float)),
-            "%s, way %d: other bits in one room", golden_models[i], (int)k);
-      CHECK(together.device < alone.device, "%s, way %d: %lld bytes in one room, %lld apart",
+            "%s, way %d: other bits in one workspace", golden_models[i], (int)k);
+      CHECK(together.device < alone.device, "%s, way %d: %lld bytes in one workspace, %lld apart",
             golden_models[i], (int)k, (long long)together.device, (long long)alone.device);
     }
   free(alone.x);
