@@ -77,8 +77,8 @@ void tri_ledger_set_member(tri_ledger *l, int member) {
   l->member = member;
 }
 
-/* True if `other` is of a member too and has the kind, phase and place of gathers of `e`, in a plan without the
- * entries of case `but`. */
+/* True if `other` is of a member too and has the kind, phase and place of gathers of `e`, in a plan without
+ * the entries of case `but`. */
 static bool beside(const entry *e, const entry *other, tri_ledger_case but) {
   return other->of != but && other->kind == e->kind && other->phase == e->phase &&
          other->gathered == e->gathered && other->member;
@@ -271,8 +271,7 @@ uint64_t tri_ledger_layout(const tri_ledger *l) {
 
   for (int i = 0; i < l->n; i++) {
     if (l->e[i].kind != TRI_MEM_DEVICE || !l->e[i].bytes || l->e[i].of == TRI_CASE_RESIDENT) continue;
-    h = (h ^ (uint64_t)(l->e[i].phase | l->e[i].gathered << 2 | l->e[i].member << 3)) *
-        0x100000001b3u;
+    h = (h ^ (uint64_t)(l->e[i].phase | l->e[i].gathered << 2 | l->e[i].member << 3)) * 0x100000001b3u;
     for (int k = 0; k < 64; k += 8) h = (h ^ ((uint64_t)l->e[i].bytes >> k & 0xff)) * 0x100000001b3u;
   }
   return h;

@@ -16,10 +16,10 @@ typedef struct tri_ledger tri_ledger;
 typedef enum { TRI_CASE_ANY, TRI_CASE_OFFLOADED, TRI_CASE_RESIDENT } tri_ledger_case;
 
 /* The totals of a ledger, in bytes on this rank. planned is the sum of the entries, known before anything is
- * allocated, where only the largest member counts. device is its TRI_MEM_DEVICE part and pinned its TRI_MEM_PINNED
- * part. resident is `device` if nothing were offloaded. used was requested from the device. state is weights,
- * gradients, master weights and moments as sharded. overlaid is what lies over the largest members' entries, not
- * part of planned. */
+ * allocated, where only the largest member counts. device is its TRI_MEM_DEVICE part and pinned its
+ * TRI_MEM_PINNED part. resident is `device` if nothing were offloaded. used was requested from the device.
+ * state is weights, gradients, master weights and moments as sharded. overlaid is what lies over the largest
+ * members' entries, not part of planned. */
 typedef struct tri_ledger_sum {
   int64_t planned, device, pinned, resident, used, always, rollout, learn, state, overlaid;
 } tri_ledger_sum;
@@ -38,9 +38,9 @@ void tri_ledger_set_case(tri_ledger *l, tri_ledger_case c);
 /* Sets whether entries added later are buffers of gathers. Such buffers of the device lie together. */
 void tri_ledger_set_gathered(tri_ledger *l, bool on);
 /* Sets the member of the entries added later. Members are never used at the same time, as two models that
- * compute in turns, so their entries lie over each other and take the memory of the largest member. That holds
- * for each kind and each phase, and for buffers of gathers apart. Whoever begins to use its entries must not
- * expect to find what it left. 0 is no member, as at the start. */
+ * compute in turns, so their entries lie over each other and take the memory of the largest member. That
+ * holds for each kind and each phase, and for buffers of gathers apart. Whoever begins to use its entries
+ * must not expect to find what it left. 0 is no member, as at the start. */
 enum { TRI_LEDGER_MEMBERS = 8 }; /* chosen, far above what a run needs */
 void tri_ledger_set_member(tri_ledger *l, int member);
 /* Memory a rank takes beside the plan, after the check. */

@@ -157,8 +157,8 @@ TRI_CHECKED static inline tri_status tri_unit_learned(tri_model *m, const tri_bl
   return tri_params_grad_done(m->params, c->unit, s, last);
 }
 
-/* open.c. Collective over the parameter scopes of m and of the model that used m's workspace before. From here on
- * m may use it. Does nothing if m used it last, or has none in common with others. */
+/* open.c. Collective over the parameter scopes of m and of the model that used m's workspace before. From
+ * here on m may use it. Does nothing if m used it last, or has none in common with others. */
 TRI_CHECKED tri_status tri_workspace_take(tri_model *m, tri_stream *s);
 
 /* units.c. Not collective. Fills m->unit and m->slots. The products must be open. */

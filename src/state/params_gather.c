@@ -138,12 +138,6 @@ tri_status tri_params_forget_unused(tri_params *p, tri_stream *s) {
   return p->residence->forget ? p->residence->forget(p, false, s) : TRI_OK;
 }
 
-tri_status tri_params_forget_all(tri_params *p, tri_stream *s) {
-  TRI_TRY(tri_grads_finish(p, s));
-  if (p->residence->forget) TRI_TRY(p->residence->forget(p, true, s));
-  return tri_shared_barrier(p);
-}
-
 tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s) {
   return p->residence->hold ? p->residence->hold(p, hold, s) : TRI_OK;
 }

@@ -73,7 +73,9 @@ static tri_status reduce_last(tri_params *p, unit *u, tri_stream *s) {
   return TRI_OK;
 }
 
-tri_status tri_grads_finish(tri_params *p, tri_stream *s) {
+/* Collective over the gradient scope. Waits for the running reduction of a micro-batch, and adds it to the
+ * accumulator unless that is fresh. */
+static tri_status finish_reduce(tri_params *p, tri_stream *s) {
   slot      *sl = p->pending;
   unit      *u;
   tri_range  r;
@@ -119,7 +121,7 @@ tri_status tri_params_grad(tri_params *p, int index, tri_stream *s, tri_weights 
   if (!direct) {
     slot *sl = grad_slot(p, index);
     if (!sl || (p->pending && sl == p->pending)) {
-      TRI_TRY(tri_grads_finish(p, s));
+      TRI_TRY(finish_reduce(p, s));
       sl = grad_slot(p, index);
     }
     TRI_ASSERT(sl);
@@ -144,7 +146,7 @@ tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool la
   if (is_direct(p)) return last ? reduce_last(p, u, s) : TRI_OK;
   sl = grad_slot(p, index);
   TRI_ASSERT(sl && sl->unit == index && sl != before);
-  TRI_TRY(tri_grads_finish(p, s));
+  TRI_TRY(finish_reduce(p, s));
   tri_params_carry(p, u, "gradients");
   TRI_TRY(tri_reduce_scatter(tri_params_comm(p, p->layout.plan.grads), u->fresh ? u->acc : sl->grad + r.begin,
                              sl->grad, r.count, TRI_F32, TRI_SUM, s, &sl->req));
@@ -153,8 +155,14 @@ tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool la
   return TRI_OK;
 }
 
+tri_status tri_params_forget_all(tri_params *p, tri_stream *s) {
+  TRI_TRY(finish_reduce(p, s));
+  if (p->residence->forget) TRI_TRY(p->residence->forget(p, true, s));
+  return tri_shared_barrier(p);
+}
+
 tri_status tri_params_grad_settle(tri_params *p, tri_stream *s) {
-  TRI_TRY(tri_grads_finish(p, s));
+  TRI_TRY(finish_reduce(p, s));
   for (int k = 0; k < TRI_PARAM_STAGES; k++) TRI_TRY(reduce_last(p, NULL, s));
   TRI_TRY(tri_params_forget_unused(p, s)); /* the update writes weights next */
   return tri_shared_barrier(p);

@@ -71,19 +71,19 @@ struct tri_params {
   const struct tri_residence *residence;             /* the place of weights while they are used */
   tri_mem                     optim_memory;          /* place of the optimizer state, except gradients */
   tri_param_unit             *unit;
-  int64_t ring_elements, apart_elements; /* the largest unit of the ring, and of those apart, padded */
-  tri_param_slot              ring[TRI_PARAM_RING], apart;
-  bool                        held; /* all units are gathered for generation (residence_ring.c) */
-  tri_grad_slot               grad_ring[TRI_PARAM_RING], grad_apart;
-  tri_grad_slot              *pending;                /* slot of a micro-batch's running reduction */
-  tri_param_flight            last[TRI_PARAM_STAGES]; /* an accumulator's last reductions */
-  tri_param_flight            news;                   /* new weights on their way to their holders */
-  double                     *sum, *host_sum;         /* f64 [1], on the device and pinned */
-  void        *matrix; /* A, space for the largest matrix made of blocks, or NULL if there is none */
-  size_t       matrix_bytes;
-  tri_shared  *shared;  /* owned, or NULL if the ranks of a node share nothing */
-  tri_offload *offload; /* owned, or NULL if nothing lies in host memory */
-  tri_pieces  *pieces;  /* owned, or NULL if the optimizer state is on the device */
+  int64_t        ring_elements, apart_elements; /* the largest unit of the ring, and of those apart, padded */
+  tri_param_slot ring[TRI_PARAM_RING], apart;
+  bool           held; /* all units are gathered for generation (residence_ring.c) */
+  tri_grad_slot  grad_ring[TRI_PARAM_RING], grad_apart;
+  tri_grad_slot *pending;                  /* slot of a micro-batch's running reduction */
+  tri_param_flight last[TRI_PARAM_STAGES]; /* an accumulator's last reductions */
+  tri_param_flight news;                   /* new weights on their way to their holders */
+  double          *sum, *host_sum;         /* f64 [1], on the device and pinned */
+  void            *matrix; /* A, space for the largest matrix made of blocks, or NULL if there is none */
+  size_t           matrix_bytes;
+  tri_shared      *shared;  /* owned, or NULL if the ranks of a node share nothing */
+  tri_offload     *offload; /* owned, or NULL if nothing lies in host memory */
+  tri_pieces      *pieces;  /* owned, or NULL if the optimizer state is on the device */
 };
 
 static inline const tri_kernels *tri_params_kernels(const tri_params *p) { return p->device->ops->kernels; }
@@ -195,9 +195,6 @@ TRI_CHECKED tri_status tri_params_forget_unused(tri_params *p, tri_stream *s);
 TRI_CHECKED tri_status tri_slot_arrive(tri_params *p, tri_param_slot *sl, tri_stream *s);
 TRI_CHECKED tri_status tri_slot_forget(tri_params *p, tri_param_slot *sl, tri_stream *s);
 
-/* params_grad.c. Collective over the gradient scope. Waits for the running reduction of a micro-batch, and adds
- * it to the accumulator unless that is fresh. */
-TRI_CHECKED tri_status tri_grads_finish(tri_params *p, tri_stream *s);
 /* params_grad.c. Not collective. Plans the slots for gradients. A frozen store, and one whose gradients go
  * straight to the accumulator, needs no memory for them. */
 TRI_CHECKED tri_status tri_grads_plan(tri_params *p, tri_ledger *l);

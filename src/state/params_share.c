@@ -6,16 +6,15 @@
  * all weights (shard.params: none), it keeps its own forms too. A rank may then use a unit when the others do
  * not, and nobody would pack their parts.
  *
- * Generation counters of the shared segment order the ranks. A form is packed after all ranks have
- * released the previous content of its slot (residence_ring.c). It is read after all ranks have packed
- * their parts. Weights are written between tri_params_grad_settle and tri_params_publish_end, and all
- * ranks meet at both.
+ * Generation counters of the shared segment order the ranks. A form is packed after all ranks have released
+ * the previous content of its slot (residence_ring.c). It is read after all ranks have packed their parts.
+ * Weights are written between tri_params_grad_settle and tri_params_publish_end, and all ranks meet at both.
  *
- * They also meet when the workspace of one phase goes to another phase, or that of one model to another model,
- * because a rank's piece of the shared segment may then be reused by other data. A store that does not share
- * cannot order this for a store that does (critic.shard, reference.shard). So a model that begins to compute
- * makes the model before it drop its gathered weights, and then drops its own (model/open.c). Dropping is a
- * barrier. */
+ * They also meet when the workspace of one phase goes to another phase, or that of one model to another
+ * model, because a rank's piece of the shared segment may then be reused by other data. A store that does not
+ * share cannot order this for a store that does (critic.shard, reference.shard). So a model that begins to
+ * compute makes the model before it drop its gathered weights, and then drops its own (model/open.c).
+ * Dropping is a barrier. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/log.h"

@@ -29,8 +29,8 @@ static tri_status plan_slot(tri_params *p, tri_ledger *l, tri_phase phase, slot 
   return tri_shared_plan_forms(p, l, phase, packed, &sl->packed_buffers);
 }
 
-/* Returns whether the unit shares a slot. If nothing is gathered, a slot of its own costs nothing and keeps its
- * packed forms for longer. */
+/* Returns whether the unit shares a slot. If nothing is gathered, a slot of its own costs nothing and keeps
+ * its packed forms for longer. */
 static bool shares_slot(const tri_params *p, const unit *u) {
   return u->spec->apart && p->residence->in_slots;
 }

@@ -76,8 +76,8 @@ static bool differs(const char *note, const char *folder) {
   return differs;
 }
 
-/* The file of a checkpoint about its multimodal folder may come from anybody. Without fingerprints it means no
- * folder, also none that has no files to compare. */
+/* The file of a checkpoint about its multimodal folder may come from anybody. Without fingerprints it means
+ * no folder, also none that has no files to compare. */
 static void a_multimodal_folder_is_known_by_its_files(void **state) {
   static const char *const wrong[] = {"", "trireme multimodal 1\n", "trireme multimodal 1\npath \n",
                                       "trireme multimodal 2\npath /tmp\n"};

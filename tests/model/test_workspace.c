@@ -1,5 +1,5 @@
-/* test_workspace.c - tests models that compute in turns in one workspace. Judge: the same models, each with memory
- * of its own. Run with 1, 2 and 4 ranks. */
+/* test_workspace.c - tests models that compute in turns in one workspace. Judge: the same models, each with
+ * memory of its own. Run with 1, 2 and 4 ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "model_case.h"
 
@@ -200,7 +200,8 @@ static void run(const char *name, const way *w, bool together, results *to) {
   close_bench(&b);
 }
 
-/* The same bits in less memory, for models that share their weights with all ranks, those of a node, or none. */
+/* The same bits in less memory, for models that share their weights with all ranks, with those of a node, or
+ * with none. */
 static void in_turns(void **state) {
   static const tri_shard_scope N = TRI_SHARD_NONE, L = TRI_SHARD_NODE, W = TRI_SHARD_WORLD;
   const way                    ways[] = {{{{W, W, W}, {W, W, W}, {W, W, W}}, 0, 0, false, false},
@@ -226,9 +227,9 @@ static void in_turns(void **state) {
   free(together.x);
 }
 
-/* The ranks divide the critic's weights and packed forms, not those of the policy. The first rank comes to the
- * critic after the others have come to a barrier. Until then none writes packed forms, because they would lie
- * over what the late rank has of the policy. */
+/* The ranks divide the critic's weights and packed forms, not those of the policy. The first rank comes to
+ * the critic after the others have come to a barrier. Until then none writes packed forms, because they would
+ * lie over what the late rank has of the policy. */
 static void no_rank_packs_over_a_late_one(void **state) {
   static const way w = {{{TRI_SHARD_NONE, TRI_SHARD_NODE, TRI_SHARD_NODE},
                          {TRI_SHARD_NONE, TRI_SHARD_NONE, TRI_SHARD_NONE},

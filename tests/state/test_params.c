@@ -370,8 +370,8 @@ static void add_slope(int m, int u, const tri_weights *dw, float part) {
   }
 }
 
-/* One pass in the order of a backward with a tied head, unless the two are never used together. The embedding's
- * gradient is opened first and closed last. */
+/* One pass in the order of a backward with a tied head, unless the two are never used together. The
+ * embedding's gradient is opened first and closed last. */
 static void backward(int m, bool last) {
   tri_weights head, table, dw;
 
