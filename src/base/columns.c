@@ -216,8 +216,10 @@ tri_status tri_text_wrap(const char *text, int width, tri_text *out) {
     size_t all = strcspn(text, "\n");
     bool   is_command = !n_indent && strspn(text, " ") == sizeof indent - 1;
     size_t n = is_command ? all : line_bytes(text, all, width - (int)n_indent);
+    size_t shown = n;
+    while (n < all && shown && text[shown - 1] == ' ') shown--;
     TRI_TRY(tri_text_put(out, indent, n_indent));
-    TRI_TRY(tri_text_put(out, text, n));
+    TRI_TRY(tri_text_put(out, text, shown));
     n_indent = n < all ? sizeof indent - 1 : 0;
     text += n;
     while (n_indent && *text == ' ') text++;

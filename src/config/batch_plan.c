@@ -246,7 +246,7 @@ static void write_equation(const tri_batch_request *q, tri_batch_plan *p) {
 
   if (q->max_tokens_per_gpu)
     snprintf(p->equation, sizeof p->equation,
-             "train_batch_size %lld samples in passes of at most %lld tokens on each of %lld rank%s",
+             "train_batch_size %lld samples in micro-batches of at most %lld tokens on each of %lld rank%s",
              I64(p->train_batch_size), I64(q->max_tokens_per_gpu), I64(q->ranks), q->ranks == 1 ? "" : "s");
   else
     snprintf(p->equation, sizeof p->equation, EQUATION ": %lld = %lld x %lld x %lld",

@@ -105,6 +105,17 @@ static bool counts(const tri_ledger *l, tri_ledger_case but, const entry *e) {
   return !e->member || largest_beside(l, but, e, bytes) == e->member;
 }
 
+/* True if the entry lies in memory that other members use too. */
+static bool is_shared(const tri_ledger *l, tri_ledger_case but, const entry *e) {
+  size_t bytes[TRI_LEDGER_MEMBERS];
+  int    users = 0;
+
+  if (!e->member) return false;
+  (void)largest_beside(l, but, e, bytes);
+  for (int m = 1; m < TRI_LEDGER_MEMBERS; m++) users += bytes[m] > 0;
+  return users > 1;
+}
+
 /* Sums one kind, or all kinds if kind < 0, without the entries of case `but`. */
 static size_t sum_but(const tri_ledger *l, tri_ledger_case but, int kind, tri_phase phase) {
   size_t bytes = 0;
@@ -307,8 +318,9 @@ tri_status tri_ledger_rows(const tri_ledger *l, tri_ledger_row **out, int *n) {
     while (k < *n &&
            ((*out)[k].kind != e->kind || (*out)[k].phase != e->phase || strcmp((*out)[k].name, e->name)))
       k++;
-    if (k == *n) (*out)[(*n)++] = (tri_ledger_row){e->name, e->kind, e->phase, 0};
+    if (k == *n) (*out)[(*n)++] = (tri_ledger_row){e->name, e->kind, e->phase, 0, false};
     (*out)[k].bytes += (int64_t)e->bytes;
+    (*out)[k].shared |= is_shared(l, TRI_CASE_RESIDENT, e);
   }
   return TRI_OK;
 }
@@ -325,13 +337,18 @@ tri_status tri_ledger_print(const tri_ledger *l, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "memory per rank, MiB                rollout      learn\n"));
   for (int i = 0; i < l->n; i++) {
     size_t phase[4] = {0};
+    char   name[sizeof l->e[i].name + 2];
+    bool   shared = false;
     if (l->e[i].of == TRI_CASE_RESIDENT || named_before(l, i)) continue;
     for (int j = i; j < l->n; j++)
-      if (!strcmp(l->e[j].name, l->e[i].name) && counts(l, TRI_CASE_RESIDENT, &l->e[j]))
+      if (!strcmp(l->e[j].name, l->e[i].name) && counts(l, TRI_CASE_RESIDENT, &l->e[j])) {
         phase[l->e[j].phase] += l->e[j].bytes;
+        shared |= is_shared(l, TRI_CASE_RESIDENT, &l->e[j]);
+      }
     if (!phase[1] && !phase[2] && !phase[3]) continue;
-    TRI_TRY(tri_text_printf(out, "  %-30s %10.3f %10.3f\n", l->e[i].name,
-                            (double)(phase[1] + phase[3]) / 0x1p20, (double)(phase[2] + phase[3]) / 0x1p20));
+    snprintf(name, sizeof name, "%s%s", l->e[i].name, shared ? " *" : "");
+    TRI_TRY(tri_text_printf(out, "  %-30s %10.3f %10.3f\n", name, (double)(phase[1] + phase[3]) / 0x1p20,
+                            (double)(phase[2] + phase[3]) / 0x1p20));
   }
   TRI_TRY(tri_text_printf(out, "  %-30s %10.3f %10.3f\n", "total", (double)s.rollout / 0x1p20,
                           (double)s.learn / 0x1p20));

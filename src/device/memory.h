@@ -69,14 +69,15 @@ typedef struct tri_ledger_row {
   tri_mem     kind;
   tri_phase   phase;
   int64_t     bytes;
+  bool        shared; /* with other members, at least a part */
 } tri_ledger_row;
 /* Lists the plan in the order of first use of each name. Entries of one name, kind and phase are added up.
  * Those of 0 bytes are left out, and those that lie over the largest member's. For each kind,
  * the rows of TRI_PHASE_ALWAYS plus those of the larger phase give `planned`. The caller must TRI_FREE *out
  * [*n]. */
 TRI_CHECKED tri_status tri_ledger_rows(const tri_ledger *l, tri_ledger_row **out, int *n);
-/* Explains missing rows in a table, if `overlaid` is not 0. */
-#define TRI_LEDGER_TURNS "  models compute in turns: each row they share is of the largest model"
+/* Explains the mark * of shared rows in a table, if `overlaid` is not 0. */
+#define TRI_LEDGER_TURNS "  * shared by models that compute in turns, as large as the largest needs"
 /* Appends the table. It has a line per name with its bytes in each phase, then the totals. */
 TRI_CHECKED tri_status tri_ledger_print(const tri_ledger *l, tri_text *out);
 

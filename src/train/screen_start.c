@@ -179,18 +179,18 @@ static tri_status say_others(const tri_trainer *t) {
   return TRI_OK;
 }
 
-/* Prints how many answers a rank decodes and caches. Several ranks take prompts by need. One rank that caches
- * all its answers needs no line. */
+/* Prints how many answers a rank decodes and caches. Several ranks take prompts from a queue. One rank that
+ * caches all its answers needs no line. */
 static tri_status say_rollout(const tri_trainer *t) {
-  const char *need = t->se->rt.world_size > 1 ? ", prompts by need" : "";
+  const char *need = t->se->rt.world_size > 1 ? ", prompts from a queue" : "";
 
   if (t->plan.decode_full < t->plan.decode)
-    SAY("    a rank decodes %lld answers at once, %lld of full length (%lld tokens):\n    %lld tokens "
+    SAY("    at most %lld answers at once on a rank, %lld of full length (%lld tokens):\n    %lld tokens "
         "cached%s",
         (long long)t->plan.decode, (long long)t->plan.decode_full, (long long)t->plan.max_tokens,
         (long long)t->plan.cached, need);
   else if (t->se->rt.world_size > 1)
-    SAY("    a rank decodes %lld answer%s at once: %lld tokens cached%s", (long long)t->plan.decode,
+    SAY("    %lld answer%s at once on a rank: %lld tokens cached%s", (long long)t->plan.decode,
         plural(t->plan.decode), (long long)t->plan.cached, need);
   return TRI_OK;
 }

@@ -118,7 +118,7 @@ static void json_has_what_the_run_will_take(void **state) {
   assert_true(json_is_null(json_object_get(root, "rollout")));
   json_decref(root);
   cli_succeeds(PLAN "grpo.yaml --gpus-per-node 2 --device cpu");
-  cli_shows(cli_out, "by need");
+  cli_shows(cli_out, "from a queue");
 }
 
 static void a_screen_holds_it(void **state) {
@@ -127,7 +127,7 @@ static void a_screen_holds_it(void **state) {
   cli_shows(cli_out, "grpo on 1 node x 1 CPU rank: 1 rank;");
   cli_shows(cli_out, "batch: train_batch_size 16 = micro_batch_size 8 x accumulation 2 x 1 rank\n");
   cli_shows(cli_out, "rollout: 16 samples = 4 prompts x 4, 1 update;");
-  assert_null(strstr(cli_out, "by need")); /* one rank takes all */
+  assert_null(strstr(cli_out, "from a queue")); /* one rank takes all */
   cli_shows(cli_out, "FITS: ");
   cli_fits(cli_out);
   assert_true(lines_of(cli_out) <= 23);
@@ -492,11 +492,12 @@ static void passes_of_no_given_size_fill_the_gpu(void **state) {
   (void)state;
   snprintf(command, sizeof command, "%s--gpu 80", deck);
   cli_succeeds(command);
-  cli_shows(cli_out, "in passes of at most 16384 tokens, on 8 ranks\n");
-  snprintf(command, sizeof command, "%s--gpu 38", deck);
+  cli_shows(cli_out, "micro-batches of at most 16384 tokens, on 8 ranks\n");
+  snprintf(command, sizeof command, "%s--gpu 40", deck);
   cli_succeeds(command);
-  assert_non_null(strstr(cli_out, "in passes of at most "));
-  assert_int_equal(sscanf(strstr(cli_out, "in passes of at most "), "in passes of at most %d", &tokens), 1);
+  assert_non_null(strstr(cli_out, "micro-batches of at most "));
+  assert_int_equal(
+      sscanf(strstr(cli_out, "micro-batches of at most "), "micro-batches of at most %d", &tokens), 1);
   assert_in_range(tokens, 2048, 15360);
   cli_shows(cli_out, "MEMORY FITS: ");
 }

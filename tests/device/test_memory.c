@@ -188,7 +188,10 @@ static void members_lie_over_each_other(void **state) {
   assert_int_equal(s.planned, s.learn);
   assert_int_equal(s.overlaid, (512 + 256) + (256 + 256) + (1792 + 256));
   ok(tri_ledger_rows(l, &row, &n)); /* they add up to the plan, so they are those of the largest members */
-  for (int i = 0; i < n; i++) rows += row[i].bytes;
+  for (int i = 0; i < n; i++) {
+    rows += row[i].bytes;
+    assert_int_equal(row[i].shared, strcmp(row[i].name, "own") && strcmp(row[i].name, "last"));
+  }
   assert_int_equal(rows, s.planned);
   assert_int_equal(n, 6); /* own, b0, b1, c2, c3, last */
   TRI_FREE(row);

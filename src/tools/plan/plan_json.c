@@ -16,8 +16,9 @@ static tri_status put_memory(const tri_plan *p, tri_text *t) {
     const tri_ledger_row *r = &p->row[i];
     TRI_TRY(tri_text_printf(t, "%s{\"name\": ", i ? ", " : ""));
     TRI_TRY(tri_json_put_string(t, r->name, strlen(r->name)));
-    TRI_TRY(tri_text_printf(t, ", \"phase\": \"%s\", \"where\": \"%s\", \"bytes\": %lld}",
-                            phase_word[r->phase], where_word[r->kind], (long long)r->bytes));
+    TRI_TRY(tri_text_printf(t, ", \"phase\": \"%s\", \"where\": \"%s\", \"bytes\": %lld, \"shared\": %s}",
+                            phase_word[r->phase], where_word[r->kind], (long long)r->bytes,
+                            r->shared ? "true" : "false"));
   }
   return tri_text_put(t, "]", 1);
 }

@@ -26,15 +26,14 @@ static tri_status put_rollout(const tri_plan *p, tri_text *out) {
   if (plan->decode_full < plan->decode)
     snprintf(full, sizeof full, " %lld of full length (%lld tokens):", (long long)plan->decode_full,
              (long long)plan->max_tokens);
-  TRI_LINE(
-      out,
-      "rollout: %lld sample%s = %lld prompt%s x %lld, %lld update%s; a rank decodes %lld at once,%s %lld "
-      "tokens cached%s",
-      (long long)plan->batch.rollout_samples, plural(plan->batch.rollout_samples),
-      (long long)p->cfg.rollout.rollout_batch_size, plural(p->cfg.rollout.rollout_batch_size),
-      (long long)p->cfg.algo.num_generations, (long long)plan->batch.steps_per_rollout,
-      plural(plan->batch.steps_per_rollout), (long long)plan->decode, full, (long long)plan->cached,
-      p->se.rt.world_size > 1 ? ", prompts by need" : "");
+  TRI_LINE(out,
+           "rollout: %lld sample%s = %lld prompt%s x %lld, %lld update%s; a rank decodes %lld at once,%s "
+           "%lld tokens cached%s",
+           (long long)plan->batch.rollout_samples, plural(plan->batch.rollout_samples),
+           (long long)p->cfg.rollout.rollout_batch_size, plural(p->cfg.rollout.rollout_batch_size),
+           (long long)p->cfg.algo.num_generations, (long long)plan->batch.steps_per_rollout,
+           plural(plan->batch.steps_per_rollout), (long long)plan->decode, full, (long long)plan->cached,
+           p->se.rt.world_size > 1 ? ", prompts from a queue" : "");
   return TRI_OK;
 }
 
@@ -47,7 +46,7 @@ static tri_status put_batch(const tri_plan *p, tri_text *out) {
              (long long)b->train_batch_size, (long long)b->micro_batch_size,
              (long long)b->gradient_accumulation_steps, ranks, plural(ranks));
   else
-    TRI_LINE(out, "batch: train_batch_size %lld, in passes of at most %lld tokens, on %d rank%s",
+    TRI_LINE(out, "batch: train_batch_size %lld, micro-batches of at most %lld tokens, on %d rank%s",
              (long long)b->train_batch_size, (long long)p->t.plan.packed, ranks, plural(ranks));
   if (p->t.plan.by_default && p->t.plan.packed)
     TRI_LINE(out, "  (default, as many tokens as fit. train.max_tokens_per_gpu sets another number)");
@@ -76,6 +75,7 @@ typedef struct named {
   const char *name;
   tri_mem     kind;
   int64_t     phase[4], most;
+  bool        shared;
 } named;
 
 static int by_most(const void *a, const void *b) {
@@ -92,6 +92,7 @@ static tri_status gather_lines(const tri_plan *p, named **out, int *n) {
     while (k < *n && ((*out)[k].kind != p->row[i].kind || strcmp((*out)[k].name, p->row[i].name))) k++;
     if (k == *n) (*out)[(*n)++] = (named){.name = p->row[i].name, .kind = p->row[i].kind};
     (*out)[k].phase[p->row[i].phase] += p->row[i].bytes;
+    (*out)[k].shared |= p->row[i].shared;
   }
   for (int k = 0; k < *n; k++) {
     int64_t *b = (*out)[k].phase;
@@ -160,8 +161,10 @@ static tri_status put_memory(const tri_plan *p, int lines, tri_text *out) {
       tri_text_printf(out, "memory of a rank %16s %10s %10s %10s\n", "", "always", "rollout", "learn"));
   shown = lines - 2 - lines_of(&totals);
   shown = shown < LEAST ? LEAST : shown > MOST_ROWS ? MOST_ROWS : shown;
-  for (int i = 0; i < n && i < shown; i++)
-    TRI_TRY_DONE(put_line(out, l[i].name, l[i].phase, where_word[l[i].kind]));
+  for (int i = 0; i < n && i < shown; i++) {
+    snprintf(name, sizeof name, "%.28s%s", l[i].name, l[i].shared ? " *" : "");
+    TRI_TRY_DONE(put_line(out, name, l[i].phase, where_word[l[i].kind]));
+  }
   for (int i = shown; i < n; i++)
     for (int k = 0; k < 4; k++) rest[k] += l[i].phase[k];
   snprintf(name, sizeof name, "%d more row%s (--json)", n - shown, plural(n - shown));
@@ -194,10 +197,10 @@ static tri_status put_disk(const tri_plan *p, tri_text *out) {
   tri_cell_bytes(p->checkpoint_bytes, bytes);
   tri_cell_bytes(p->disk.free > 0 ? p->disk.free : 0, space);
   tri_cell_bytes(p->disk.quota > 0 ? p->disk.quota : 0, quota);
-  TRI_LINE(out, "checkpoint: %s, %lld of them; %s has %s free%s%s%s", bytes, (long long)checkpoints_kept(p),
-           tri_screen_shown(p->cfg.run.output, 30, folder), p->disk.free < 0 ? "an unknown number" : space,
-           p->disk.quota >= 0 ? ", quota leaves " : "", p->disk.quota >= 0 ? quota : "",
-           disk_is_little(p) ? ": TOO LITTLE" : "");
+  TRI_LINE(out, "checkpoint: %s each, up to %lld; %s has %s free%s%s%s", bytes,
+           (long long)checkpoints_kept(p), tri_screen_shown(p->cfg.run.output, 30, folder),
+           p->disk.free < 0 ? "an unknown number" : space, p->disk.quota >= 0 ? ", quota leaves " : "",
+           p->disk.quota >= 0 ? quota : "", disk_is_little(p) ? ": TOO LITTLE" : "");
   return TRI_OK;
 }
 
@@ -215,10 +218,13 @@ static void seconds(double s, char out[TRI_CELL_BYTES]) {
 /* Prints "all 500 steps: about 12h30m, 100 GPU hours", as far as it is known. */
 static tri_status put_whole(const tri_plan *p, const char *before, tri_text *out) {
   char   time[TRI_CELL_BYTES], hours[TRI_CELL_BYTES];
-  double s = tri_plan_whole_s(p);
+  double s = tri_plan_whole_s(p), gpu_hours = s / 3600 * p->se.rt.world_size;
 
   seconds(s, time);
-  tri_cell_digits(s / 3600 * p->se.rt.world_size, 6, hours);
+  if (gpu_hours >= 1000)
+    snprintf(hours, sizeof hours, "%.0f", gpu_hours);
+  else
+    tri_cell_digits(gpu_hours, 6, hours);
   return tri_text_printf(out, "%sall %lld step%s: about %s%s%s%s", before, (long long)p->t.plan.steps,
                          plural(p->t.plan.steps), time, p->job.gpu ? ", " : "", p->job.gpu ? hours : "",
                          p->job.gpu ? " GPU hours" : "");
