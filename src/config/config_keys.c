@@ -364,9 +364,10 @@ const tri_key tri_keys[] = {
   {"rollout.max_sequences", TRI_KEY_I64, ALL, FREE, no_sampler, AT(rollout.max_sequences), COUNT0, "0", "samples",
    "Answers each rank decodes at once. 0 lets the program choose, at most 512 on a GPU and 256 on cores."},
   {"rollout.max_cached_tokens", TRI_KEY_I64, ALL, FREE, no_sampler, AT(rollout.max_cached_tokens), COUNT0, "0", "tokens",
-   "Tokens in the key/value cache of each rank, at least the longest answer with its prompt. 0 takes the memory that is "
-   "left, if the answers can use it. When the cache is full, the youngest answer gives up its part and is computed again "
-   "later. With run.sampler: exact this changes no answer. Lower it to leave memory to other uses."},
+   "Tokens in the key/value cache of each rank. It needs space for the longest answer with its prompt and for one more "
+   "prompt, in pages of 32 tokens. 0 takes as much as the answers decoded at once can use, or the memory that is left. When "
+   "the cache is full, the youngest answer gives up its part and is computed again later (metric preempted_answers). With "
+   "run.sampler: exact this changes no answer. Lower it to leave memory to other uses."},
   {"rollout.save_every", TRI_KEY_I64, ANSWERS, FREE, NEVER, AT(rollout.save_every), COUNT0, "0", "steps",
    "Steps between rollouts saved to OUTPUT/rollouts/step-NNNNNNNN.jsonl. `trireme show OUTPUT` shows them. 0 saves none."},
   {"rollout.replay", TRI_KEY_TEXT, ANSWERS, FIXED, NEVER, AT(rollout.replay), "", NULL, "path",

@@ -323,9 +323,10 @@ static tri_status plan_pages(tri_trainer *t, const tri_longest *l, int64_t rows,
   if (asked && asked / TRI_PAGE < least)
     TRI_FAIL(
         TRI_ECONFIG,
-        "rollout.max_cached_tokens = %lld: one answer of full length does not fit. The longest prompt "
-        "with its answer has %lld tokens, and the cache needs %lld. Leave the key out or set at least %lld",
-        (long long)asked, (long long)longest_answer(t, l), (long long)(least * TRI_PAGE),
+        "rollout.max_cached_tokens = %lld is too small. The cache has pages of %d tokens, and needs %lld "
+        "pages for an answer of full length with its prompt (%lld tokens) and for the next prompt. Set at "
+        "least %lld, or leave the key out",
+        (long long)asked, TRI_PAGE, (long long)least, (long long)longest_answer(t, l),
         (long long)(least * TRI_PAGE));
   if (asked && asked / TRI_PAGE < full) *pages = asked / TRI_PAGE;
   TRI_TRY(tri_sampler_fit_pages(t->se, bytes, pages));
