@@ -153,9 +153,9 @@ tri_status tri_links_words(const tri_link_row *row, int n, bool measured, tri_te
                             verdict(r)));
   }
   return tri_text_printf(out,
-                         "\n%15smoved by each rank, planned by %s"
-                         "\n%15smeasured at its fastest, on the rank that waited least"
-                         "\n%15slink is slow below a third of planned, - without a timed one",
+                         "\n%15smoved: sent by each rank. planned: by %s"
+                         "\n%15smeasured: speed of the fastest collective"
+                         "\n%15slink: slow below a third of planned, - if too small to tell",
                          "", figures(measured), "", "");
 }
 

@@ -189,9 +189,9 @@ static void a_table_has_a_row_for_each(void **state) {
                       "               cross            2         2           0.9            3  slow\n"
                       "               world        16384   0.00543             -         12.3     -\n"
                       "               world            4     5e-08         1e-09        4e-09     -\n"
-                      "               moved by each rank, planned by the table of machines\n"
-                      "               measured at its fastest, on the rank that waited least\n"
-                      "               link is slow below a third of planned, - without a timed one");
+                      "               moved: sent by each rank. planned: by the table of machines\n"
+                      "               measured: speed of the fastest collective\n"
+                      "               link: slow below a third of planned, - if too small to tell");
   tri_text_free(&text);
 }
 
