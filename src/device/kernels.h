@@ -6,6 +6,9 @@
  *   M rows of a product
  *   A the compute type (f32, bf16 or f16) of an array
  *   E = (H + 2 G) D, the width of a row [q | k | v]
+ * and in recurrent layers
+ *   Hk key heads   Hv value heads   Dk, Dv their widths   W taps of the convolution   Z state slots
+ *   Er = 2 Hk Dk + Hv Dv, the width of a row [q | k | v]
  *
  * Contract of every kernel:
  * Row invariance. Row i of an output has the same bits for every number of rows, every position in the batch
@@ -56,6 +59,37 @@ static inline bool tri_norms_whole(const tri_heads *h, int64_t wq, int64_t wk) {
 
 /* The activation of the gate in a gated product. */
 typedef enum { TRI_ACT_SILU, TRI_ACT_GELU /* tanh form */ } tri_act;
+
+/* The shape of a gated delta net, the recurrent layer of Qwen3.5. Value head h reads key head h / (Hv / Hk).
+ * eps is that of gate_norm. */
+typedef struct tri_delta_rule {
+  int   Hk, Hv, Dk, Dv; /* Hv % Hk == 0; Dk and Dv at most TRI_DELTA_MOST */
+  int   conv;           /* W, from 2 to TRI_CONV_MOST */
+  float eps;
+} tri_delta_rule;
+/* TRI_DELTA_ROWS: delta_bwd keeps the state before every 64th row of a sequence. The width in use is 128. */
+enum { TRI_DELTA_MOST = 256, TRI_CONV_MOST = 8, TRI_DELTA_ROWS = 64 };
+
+/* Returns Er, the width of a row [q | k | v]. */
+static inline int64_t tri_delta_width(const tri_delta_rule *r) {
+  return 2 * (int64_t)r->Hk * r->Dk + (int64_t)r->Hv * r->Dv;
+}
+/* Returns the elements of a state, f32 [Hv,Dk,Dv]. */
+static inline int64_t tri_delta_state(const tri_delta_rule *r) { return (int64_t)r->Hv * r->Dk * r->Dv; }
+/* Returns the elements of delta_bwd's `work` for N tokens. These are states f32 [(N + 63) / 64,Hv,Dk,Dv] and
+ * the sums of every value head, f32 [N,Hv,2 Dk + 2]. A sequence that starts at row n keeps the state before
+ * its row 64 i, i > 0, at n / 64 + i. No other sequence uses that place. */
+static inline int64_t tri_delta_work(const tri_delta_rule *r, int64_t N) {
+  return (N + TRI_DELTA_ROWS - 1) / TRI_DELTA_ROWS * tri_delta_state(r) + N * r->Hv * (2 * r->Dk + 2);
+}
+
+/* Where the sequences of a call begin and end. cu i32 [S+1]. Sequence s begins at zero and keeps nothing if
+ * slot i32 [S] is -1. Otherwise it goes on from state slot[s] and leaves the new state there. With fresh i32
+ * [S] not 0 it begins at zero and leaves the new state there. No two sequences of a call have the same slot.
+ * slot and fresh are NULL if no sequence has a slot. */
+typedef struct tri_delta_rows {
+  tri_in cu, slot, fresh;
+} tri_delta_rows;
 
 /* Returns the number of parts into which attn_bwd may divide the H / G query heads of a key/value head. Each
  * part has its own sums and the same number of query heads, except for a smaller last one. With 8 or more
@@ -210,6 +244,54 @@ typedef struct tri_step_at {
 typedef tri_status tri_attn_step_fn(tri_stream *s, tri_out o, tri_out qkv, tri_out k_page, tri_out v_page,
                                     const tri_step_at *at, const tri_attn_rule *rule);
 
+/* ---- recurrent layers: the gated delta net of Qwen3.5 (transformers, modeling_qwen3_5.py) ----
+ *
+ * Outputs of conv_fwd and delta_fwd depend on the rows before them in their sequence, in order, and on nothing
+ * else. So any split of a sequence into calls (through slots), any packing and any thread count gives the same
+ * bits. No gradient goes through a slot: the _bwd begin every sequence at zero. */
+
+/* c A [N,Er] = silu(u), u[t] = the sum over j of w[:,j] mix[t - (W - 1) + j], a causal convolution of each
+ * column with zeros before the sequence. mix A [N,Er], w A [Er,W]. The zeros are multiplied like rows. tail A
+ * [Z,W-1,Er] keeps the last rows of mix, the newest last (NULL without slots). bwd writes dmix A [N,Er] and
+ * adds to dw f32 [Er,W] (NULL if not wanted). */
+typedef tri_status tri_conv_fwd_fn(tri_stream *s, tri_out c, tri_in mix, tri_in w, tri_out tail,
+                                   const tri_delta_rows *rows);
+typedef tri_status tri_conv_bwd_fn(tri_stream *s, tri_out dmix, tri_out dw, tri_in dc, tri_in mix, tri_in w,
+                                   tri_in cu);
+/* The gated delta rule (Yang et al. 2024, arXiv 2412.06464), token by token for each value head, in f32:
+ *   q = x rsqrt(sum of x^2 + 1e-6) / sqrt(Dk) and k = x rsqrt(sum of x^2 + 1e-6), from c A [N,Er]
+ *   beta = sigmoid(b)    g = exp(-exp(A_log) softplus(a + dt_bias)), from ba A [N,2 Hv] = [b | a]
+ *   S = g S;  d = beta (v - S' k);  S = S + k d';  o = S' q
+ * softplus(x) is x for x > 20. A_log and dt_bias [Hv] are A or f32, each. o A [N,Hv*Dv]. S is the state, f32
+ * [Z,Hv,Dk,Dv] (NULL without slots). bwd writes dc A [N,Er] and dba A [N,2 Hv], and adds to dA_log and ddt_bias
+ * f32 [Hv] (both NULL if not wanted). work f32 has tri_delta_work(rule, N) elements of any content. */
+typedef tri_status tri_delta_fwd_fn(tri_stream *s, tri_out o, tri_in c, tri_in ba, tri_in A_log,
+                                    tri_in dt_bias, tri_out state, const tri_delta_rows *rows,
+                                    const tri_delta_rule *rule);
+typedef tri_status tri_delta_bwd_fn(tri_stream *s, tri_out dc, tri_out dba, tri_out dA_log, tri_out ddt_bias,
+                                    tri_out work, tri_in dout, tri_in c, tri_in ba, tri_in A_log,
+                                    tri_in dt_bias, tri_in cu, const tri_delta_rule *rule);
+/* y A [N,Hv*Dv] = w o rstd silu(z) for each value head, rstd = rsqrt(mean of o^2 + eps). o and z A [N,Hv*Dv],
+ * w A [Dv] (not 1 + w). rstd f32 [N,Hv] is kept for bwd (NULL if not wanted). bwd writes dout, the gradient of
+ * o, and dz, both A [N,Hv*Dv], and the y of fwd (NULL if not wanted), and adds to dw f32 [Dv] (NULL if not
+ * wanted). dout may be dy itself, and dz may be z itself. */
+typedef tri_status tri_gate_norm_fwd_fn(tri_stream *s, tri_out y, tri_out rstd, tri_in o, tri_in z, tri_in w,
+                                        const tri_delta_rule *rule);
+typedef tri_status tri_gate_norm_bwd_fn(tri_stream *s, tri_out dout, tri_out dz, tri_out y, tri_out dw,
+                                        tri_in dy, tri_in o, tri_in z, tri_in w, tri_in rstd,
+                                        const tri_delta_rule *rule);
+/* The attention layers of these models have a gate for each column of o. A row of raw A [N,E+H*D] holds q and
+ * gate of each query head, head by head, then k and v. split_gate copies it to qkv A [N,E] and gate A [N,H*D].
+ * join_gate does the reverse, for gradients. */
+typedef tri_status tri_split_gate_fn(tri_stream *s, tri_out qkv, tri_out gate, tri_in raw,
+                                     const tri_heads *h);
+typedef tri_status tri_join_gate_fn(tri_stream *s, tri_out raw, tri_in qkv, tri_in gate, const tri_heads *h);
+/* y = o sigmoid(gate), all A [N,H*D]. y may be o itself. bwd writes dout, the gradient of o, and dgate, and the
+ * y of fwd (NULL if not wanted). dout may be dy itself, and dgate may be gate itself. */
+typedef tri_status tri_gate_fwd_fn(tri_stream *s, tri_out y, tri_in o, tri_in gate);
+typedef tri_status tri_gate_bwd_fn(tri_stream *s, tri_out dout, tri_out dgate, tri_out y, tri_in dy, tri_in o,
+                                   tri_in gate);
+
 /* Prepares a decode step from the results of the previous one. token i32 [B] becomes drawn i32 [K] at from
  * i32 [B], unless that is -1. In table i32 [B,P], the page of position pos i32 [B] becomes the page of slot
  * i32 [B], unless that is -1. */
@@ -257,8 +339,9 @@ typedef tri_status tri_cols_get_fn(tri_stream *s, tri_out x, tri_in y, int64_t f
 
 /* The names of all kernels, by the arrays they work on. The groups are products, rows of a layer, rows of
  * logits with chosen rows, and flat arrays. The struct, the declarations and the tables of all back ends are
- * made from these lists. A build fails to link if one of its back ends lacks an operation. The back ends are
- * src/cpu and gpu, the latter in tests by the preset cpu-emulated. */
+ * made from these lists. A build fails to link if one of its back ends lacks an operation of TRI_KERNEL_LIST.
+ * Kernels of recurrent layers are NULL in a back end without them. The back ends are src/cpu and gpu, the
+ * latter in tests by the preset cpu-emulated. */
 /* clang-format off */
 #define TRI_PRODUCT_KERNELS(X) \
   X(linear_open) X(linear_close) X(linear_size) X(linear_bind) X(linear_check) X(linear_pack) \
@@ -267,6 +350,9 @@ typedef tri_status tri_cols_get_fn(tri_stream *s, tri_out x, tri_in y, int64_t f
   X(embed_fwd) X(embed_bwd) X(rmsnorm_fwd) X(rmsnorm_bwd) X(head_norm_fwd) X(head_norm_bwd) X(rope) \
   X(glu_fwd) X(glu_bwd) X(attn_fwd) X(attn_bwd) X(kv_put) X(rope_put) \
   X(attn_decode) X(attn_step) X(decode_in)
+#define TRI_RECURRENT_KERNELS(X) \
+  X(conv_fwd) X(conv_bwd) X(delta_fwd) X(delta_bwd) X(gate_norm_fwd) X(gate_norm_bwd) \
+  X(split_gate) X(join_gate) X(gate_fwd) X(gate_bwd)
 #define TRI_LOSS_KERNELS(X) \
   X(softcap_fwd) X(softcap_bwd) X(logp_fwd) X(logp_bwd) X(sample) X(rows_get) X(rows_add)
 #define TRI_FLAT_KERNELS(X) X(axpby) X(cast) X(sumsq) X(adamw) X(cols_put) X(cols_get)
@@ -276,6 +362,7 @@ typedef tri_status tri_cols_get_fn(tri_stream *s, tri_out x, tri_in y, int64_t f
 #define TRI_X(name) tri_##name##_fn *name;
 typedef struct tri_kernels {
   TRI_KERNEL_LIST(TRI_X)
+  TRI_RECURRENT_KERNELS(TRI_X)
 } tri_kernels;
 #undef TRI_X
 
