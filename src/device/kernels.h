@@ -246,9 +246,9 @@ typedef tri_status tri_attn_step_fn(tri_stream *s, tri_out o, tri_out qkv, tri_o
 
 /* ---- recurrent layers: the gated delta net of Qwen3.5 (transformers, modeling_qwen3_5.py) ----
  *
- * Outputs of conv_fwd and delta_fwd depend on the rows before them in their sequence, in order, and on nothing
- * else. So any split of a sequence into calls (through slots), any packing and any thread count gives the same
- * bits. No gradient goes through a slot: the _bwd begin every sequence at zero. */
+ * Outputs of conv_fwd and delta_fwd depend on the rows before them in their sequence, in order, and on
+ * nothing else. So any split of a sequence into calls (through slots), any packing and any thread count
+ * gives the same bits. No gradient goes through a slot: the _bwd begin every sequence at zero. */
 
 /* c A [N,Er] = silu(u), u[t] = the sum over j of w[:,j] mix[t - (W - 1) + j], a causal convolution of each
  * column with zeros before the sequence. mix A [N,Er], w A [Er,W]. The zeros are multiplied like rows. tail A
@@ -262,32 +262,33 @@ typedef tri_status tri_conv_bwd_fn(tri_stream *s, tri_out dmix, tri_out dw, tri_
  *   q = x rsqrt(sum of x^2 + 1e-6) / sqrt(Dk) and k = x rsqrt(sum of x^2 + 1e-6), from c A [N,Er]
  *   beta = sigmoid(b)    g = exp(-exp(A_log) softplus(a + dt_bias)), from ba A [N,2 Hv] = [b | a]
  *   S = g S;  d = beta (v - S' k);  S = S + k d';  o = S' q
- * softplus(x) is x for x > 20. A_log and dt_bias [Hv] are A or f32, each. o A [N,Hv*Dv]. S is the state, f32
- * [Z,Hv,Dk,Dv] (NULL without slots). bwd writes dc A [N,Er] and dba A [N,2 Hv], and adds to dA_log and ddt_bias
- * f32 [Hv] (both NULL if not wanted). work f32 has tri_delta_work(rule, N) elements of any content. */
+ * softplus(x) is x for x > 20. A_log and dt_bias [Hv] are A or f32, each. o A [N,Hv*Dv]. S is the state,
+ * f32 [Z,Hv,Dk,Dv] (NULL without slots). bwd writes dc A [N,Er] and dba A [N,2 Hv], and adds to dA_log and
+ * ddt_bias f32 [Hv] (both NULL if not wanted). work f32 has tri_delta_work(rule, N) elements of any
+ * content. */
 typedef tri_status tri_delta_fwd_fn(tri_stream *s, tri_out o, tri_in c, tri_in ba, tri_in A_log,
                                     tri_in dt_bias, tri_out state, const tri_delta_rows *rows,
                                     const tri_delta_rule *rule);
 typedef tri_status tri_delta_bwd_fn(tri_stream *s, tri_out dc, tri_out dba, tri_out dA_log, tri_out ddt_bias,
                                     tri_out work, tri_in dout, tri_in c, tri_in ba, tri_in A_log,
                                     tri_in dt_bias, tri_in cu, const tri_delta_rule *rule);
-/* y A [N,Hv*Dv] = w o rstd silu(z) for each value head, rstd = rsqrt(mean of o^2 + eps). o and z A [N,Hv*Dv],
- * w A [Dv] (not 1 + w). rstd f32 [N,Hv] is kept for bwd (NULL if not wanted). bwd writes dout, the gradient of
- * o, and dz, both A [N,Hv*Dv], and the y of fwd (NULL if not wanted), and adds to dw f32 [Dv] (NULL if not
- * wanted). dout may be dy itself, and dz may be z itself. */
+/* y A [N,Hv*Dv] = w o rstd silu(z) for each value head, rstd = rsqrt(mean of o^2 + eps). o and z A
+ * [N,Hv*Dv], w A [Dv] (not 1 + w). rstd f32 [N,Hv] is kept for bwd (NULL if not wanted). bwd writes dout,
+ * the gradient of o, and dz, both A [N,Hv*Dv], and the y of fwd (NULL if not wanted), and adds to dw f32
+ * [Dv] (NULL if not wanted). dout may be dy itself, and dz may be z itself. */
 typedef tri_status tri_gate_norm_fwd_fn(tri_stream *s, tri_out y, tri_out rstd, tri_in o, tri_in z, tri_in w,
                                         const tri_delta_rule *rule);
 typedef tri_status tri_gate_norm_bwd_fn(tri_stream *s, tri_out dout, tri_out dz, tri_out y, tri_out dw,
                                         tri_in dy, tri_in o, tri_in z, tri_in w, tri_in rstd,
                                         const tri_delta_rule *rule);
-/* The attention layers of these models have a gate for each column of o. A row of raw A [N,E+H*D] holds q and
- * gate of each query head, head by head, then k and v. split_gate copies it to qkv A [N,E] and gate A [N,H*D].
- * join_gate does the reverse, for gradients. */
+/* The attention layers of these models have a gate for each column of o. A row of raw A [N,E+H*D] holds q
+ * and gate of each query head, head by head, then k and v. split_gate copies it to qkv A [N,E] and gate A
+ * [N,H*D]. join_gate does the reverse, for gradients. */
 typedef tri_status tri_split_gate_fn(tri_stream *s, tri_out qkv, tri_out gate, tri_in raw,
                                      const tri_heads *h);
 typedef tri_status tri_join_gate_fn(tri_stream *s, tri_out raw, tri_in qkv, tri_in gate, const tri_heads *h);
-/* y = o sigmoid(gate), all A [N,H*D]. y may be o itself. bwd writes dout, the gradient of o, and dgate, and the
- * y of fwd (NULL if not wanted). dout may be dy itself, and dgate may be gate itself. */
+/* y = o sigmoid(gate), all A [N,H*D]. y may be o itself. bwd writes dout, the gradient of o, and dgate, and
+ * the y of fwd (NULL if not wanted). dout may be dy itself, and dgate may be gate itself. */
 typedef tri_status tri_gate_fwd_fn(tri_stream *s, tri_out y, tri_in o, tri_in gate);
 typedef tri_status tri_gate_bwd_fn(tri_stream *s, tri_out dout, tri_out dgate, tri_out y, tri_in dy, tri_in o,
                                    tri_in gate);

@@ -10,6 +10,7 @@
 
 #define TRI_X(name) tri_##name##_fn tri_cpu_##name;
 TRI_KERNEL_LIST(TRI_X)
+TRI_RECURRENT_KERNELS(TRI_X)
 #undef TRI_X
 
 /* The other two functions of a family (kernel_family.h), in bulk.c. */

@@ -29,7 +29,7 @@ tri_status tri_cpu_check_stack(int threads) {
   if (least < STACK_BYTES)
     TRI_FAIL(
         TRI_EDEVICE,
-        "a thread has a stack of %zu KiB, but attention needs %d KiB. Unset OMP_STACKSIZE or set it to 4M, "
+        "a thread has a stack of %zu KiB, but a kernel needs %d KiB. Unset OMP_STACKSIZE or set it to 4M, "
         "and set ulimit -s 8192",
         least >> 10, STACK_BYTES >> 10);
   most = threads;
