@@ -1,11 +1,11 @@
-/* bench_gpu.c - measures a device's kernels (attention, head, AdamW, norms, products). Not a test.
+/* bench_gpu.c - measures a device's kernels (attention, recurrence, head, AdamW, norms, products). Not a test.
  *
  * bench_gpu DEVICE [small] [WORD]    runs all cases, or those with WORD in their label
  * small                              uses tiny shapes, to try the program
  * It prints a line for each case, FIGURE|label|unit|number. The number is the median of five timed runs, by
  * the device's own events (src/tools/timer/timed.h). Operations and bytes are the least a computation needs.
  * Causal attention counts half of all pairs, a backward pass counts 5 products for the 2 of a forward pass,
- * and each array is read or written once. */
+ * and each array is read or written once. Recurrent layers have microseconds, of a core on a CPU. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench_case.h"
 #include "tools/timer/timed_product.h"
@@ -213,6 +213,93 @@ static void bench_decode(bench *b, tri_heads h, int64_t rows, int64_t len, bool 
   give_back(b);
 }
 
+/* ---- recurrent layers ---- */
+
+typedef struct delta {
+  tri_delta_rule rule;
+  tri_tensor     mix, c, w, dw, ba, A_log, dt_bias, o, cu, dout, dc, dba, dA_log, ddt_bias, work, state, slot,
+      fresh;
+} delta;
+
+static void delta_fwd(bench *b, void *ctx) {
+  delta               *a = ctx;
+  const tri_delta_rows rows = {&a->cu, NULL, NULL};
+  OK(b->k->delta_fwd(b->s, &a->o, &a->c, &a->ba, &a->A_log, &a->dt_bias, NULL, &rows, &a->rule));
+}
+static void delta_bwd(bench *b, void *ctx) {
+  delta *a = ctx;
+  OK(b->k->delta_bwd(b->s, &a->dc, &a->dba, &a->dA_log, &a->ddt_bias, &a->work, &a->dout, &a->c, &a->ba,
+                     &a->A_log, &a->dt_bias, &a->cu, &a->rule));
+}
+static void delta_step(bench *b, void *ctx) {
+  delta               *a = ctx;
+  const tri_delta_rows rows = {&a->cu, &a->slot, &a->fresh};
+  OK(b->k->delta_fwd(b->s, &a->o, &a->c, &a->ba, &a->A_log, &a->dt_bias, &a->state, &rows, &a->rule));
+}
+static void conv_fwd(bench *b, void *ctx) {
+  delta               *a = ctx;
+  const tri_delta_rows rows = {&a->cu, NULL, NULL};
+  OK(b->k->conv_fwd(b->s, &a->c, &a->mix, &a->w, NULL, &rows));
+}
+static void conv_bwd(bench *b, void *ctx) {
+  delta *a = ctx;
+  OK(b->k->conv_bwd(b->s, &a->dc, &a->dw, &a->c, &a->mix, &a->w, &a->cu));
+}
+
+/* Prints the microseconds of a core, or of the GPU, for each token and value head. */
+static void figure_each(bench *b, void (*run)(bench *, void *), delta *a) {
+  const tri_timer timer = timer_of(b);
+  const double    cores = tri_device_is_gpu(b->d) ? 1 : b->d->threads;
+  kernel_case     c = {b, run, a};
+  tri_timing      took;
+
+  OK(tri_timed(&timer, run_case, &c, &effort, &took));
+  printf("FIGURE|%s|us|%.4g\n", b->label, 1e6 * cores * took.median_s / (double)(a->c.dim[0] * a->rule.Hv));
+  fflush(stdout);
+}
+
+/* Measures N tokens in sequences of T tokens, in type A. With T = 1 every row goes on from a state of its
+ * own. */
+static void bench_delta(bench *b, tri_dtype A, tri_delta_rule rule, int64_t N, int64_t T) {
+  const int64_t Er = tri_delta_width(&rule), S = N / T, out = (int64_t)rule.Hv * rule.Dv;
+  int32_t      *cu = host_numbers(S + 1), *slot = host_numbers(S), *fresh = host_numbers(S);
+  delta         a = {.rule = rule};
+
+  for (int64_t i = 0; i <= S; i++) cu[i] = (int32_t)(i * T);
+  for (int64_t i = 0; i < S; i++) slot[i] = (int32_t)(S - 1 - i);
+  a.mix = array(b, A, N, Er), a.c = array(b, A, N, Er), a.w = array(b, A, Er, rule.conv);
+  a.ba = array(b, A, N, 2 * rule.Hv), a.A_log = array(b, A, rule.Hv, 0), a.dt_bias = array(b, A, rule.Hv, 0);
+  a.o = array(b, A, N, out), a.dout = array(b, A, N, out), a.dc = array(b, A, N, Er);
+  a.dba = array(b, A, N, 2 * rule.Hv), a.cu = numbers(b, cu, S + 1, 0);
+  if (T == 1) {
+    a.state = array(b, TRI_F32, S, tri_delta_state(&rule));
+    a.slot = numbers(b, slot, S, 0), a.fresh = numbers(b, fresh, S, 0);
+    if (begin(b, "delta step, %s, a token and head, %d heads of %d x %d, %lld rows", tri_dtype_word(A),
+              rule.Hv, rule.Dk, rule.Dv, (long long)S))
+      figure_each(b, delta_step, &a);
+  } else {
+    a.dA_log = array(b, TRI_F32, rule.Hv, 0), a.ddt_bias = array(b, TRI_F32, rule.Hv, 0);
+    a.work = array(b, TRI_F32, tri_delta_work(&rule, N), 0);
+    if (begin(b, "delta forward, %s, a token and head, %d heads of %d x %d, %lld tokens", tri_dtype_word(A),
+              rule.Hv, rule.Dk, rule.Dv, (long long)T))
+      figure_each(b, delta_fwd, &a);
+    if (begin(b, "delta backward, %s, a token and head, %d heads of %d x %d, %lld tokens", tri_dtype_word(A),
+              rule.Hv, rule.Dk, rule.Dv, (long long)T))
+      figure_each(b, delta_bwd, &a);
+  }
+  if (T > 1) {
+    a.dw = array(b, TRI_F32, Er, rule.conv);
+    if (begin(b, "conv forward, %s, a token and head, %d taps, %lld tokens", tri_dtype_word(A), rule.conv,
+              (long long)T))
+      figure_each(b, conv_fwd, &a);
+    if (begin(b, "conv backward, %s, a token and head, %d taps, %lld tokens", tri_dtype_word(A), rule.conv,
+              (long long)T))
+      figure_each(b, conv_bwd, &a);
+  }
+  free(cu), free(slot), free(fresh);
+  give_back(b);
+}
+
 /* ---- the head ---- */
 
 typedef struct head {
@@ -362,8 +449,17 @@ static void run_all(bench *b) {
   static const int64_t   shape[][2] = {{2048, 1536},   {1536, 1536},  {17920, 1536}, {1536, 8960},
                                        {151936, 1536}, {6144, 4096},  {4096, 4096},  {28672, 4096},
                                        {4096, 14336},  {128256, 4096}};
-  const int64_t          N = b->small ? 64 : 8192;
+  /* the layers of Qwen3.5 0.8B */
+  const tri_delta_rule recurrent = {
+      b->small ? 1 : 16, b->small ? 2 : 16, b->small ? 16 : 128, b->small ? 16 : 128, 4, 1e-6f};
+  const int64_t N = b->small ? 64 : 8192;
 
+  for (int A = TRI_F32; b->k->delta_fwd && A <= TRI_BF16; A++) {
+    bench_delta(b, (tri_dtype)A, recurrent, b->small ? 96 : 4096, b->small ? 48 : 512);
+    bench_delta(b, (tri_dtype)A, recurrent, b->small ? 96 : 4096, b->small ? 96 : 4096);
+    bench_delta(b, (tri_dtype)A, recurrent, b->small ? 3 : 64, 1);
+  }
+  if (b->word && (strstr(b->word, "delta") || strstr(b->word, "conv"))) return; /* in no other label */
   for (int i = 0; i < 2; i++) {
     for (int64_t T = N / 4; T <= N; T *= 2) bench_attention(b, heads[i], N, T);
     bench_decode(b, heads[i], b->small ? 3 : 32, b->small ? 40 : 768, false);

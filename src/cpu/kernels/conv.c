@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-  PIECE = 256, /* chosen: columns of a piece. Its taps, 8 KiB, stay in the first-level cache */
+  PIECE = 128, /* chosen: columns of a piece. The rows of a block, 20 KiB, stay in the first-level cache */
   ROWS = 32,   /* rows of a unit of work forward, and of a partial sum backward */
   W_MOST = TRI_CONV_MOST
 };
@@ -131,6 +131,21 @@ tri_status tri_cpu_conv_fwd(tri_stream *s, tri_out c, tri_in mix, tri_in w, tri_
   return TRI_OK;
 }
 
+/* Replaces the sums u of a row by their gradients, dc silu'(u). */
+static TRI_CPU_EACH void times_slope(const tri_dtype A, float *restrict u, const void *dc, int64_t n) {
+#pragma omp              simd
+  for (int64_t i = 0; i < n; i++) u[i] = tri_cpu_get(dc, A, i) * tri_silu_slope(u[i]);
+}
+
+/* Adds the share of one row to dw. */
+static TRI_CPU_EACH void add_share(const tri_dtype A, float dw[W_MOST][PIECE], const float *restrict du,
+                                   const void *const x[W_MOST], int W, int64_t n) {
+  for (int j = 0; j < W; j++) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) dw[j][i] = fmaf(du[i], tri_cpu_get(x[j], A, i), dw[j][i]);
+  }
+}
+
 /* Computes the gradients of n columns from `at` on, for all rows of one sequence. In blocks of ROWS rows,
  * du of the block and of the W - 1 rows behind it gives dmix of the block and its share of dw [W,PIECE]. */
 static void conv_back(void *dmix, float dw[W_MOST][PIECE], float taps[W_MOST][PIECE], const conv_call *c,
@@ -144,20 +159,15 @@ static void conv_back(void *dmix, float dw[W_MOST][PIECE], float taps[W_MOST][PI
     const int64_t end = first + ROWS < T ? first + ROWS : T, ahead = end + W - 1;
     memset(part, 0, sizeof part);
     for (int64_t t = first; t < ahead; t++) {
-      float      *to = du[t - first];
-      const void *d = tri_cpu_at(dc, c->A, (start + t) * c->Er + at);
+      float *to = du[t - first];
       if (t >= T) {
         memset(to, 0, (size_t)n * sizeof *to);
         continue;
       }
       find_rows(x, c, seq, t, at, zero);
       TRI_CPU_OF(c->A, add_taps, to, x, taps, W, n);
-#pragma omp simd
-      for (int64_t i = 0; i < n; i++) to[i] = tri_cpu_get(d, c->A, i) * tri_silu_slope(to[i]);
-      for (int j = 0; t < end && j < W; j++) {
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++) part[j][i] = fmaf(to[i], tri_cpu_get(x[j], c->A, i), part[j][i]);
-      }
+      TRI_CPU_OF(c->A, times_slope, to, tri_cpu_at(dc, c->A, (start + t) * c->Er + at), n);
+      if (t < end) TRI_CPU_OF(c->A, add_share, part, to, x, W, n);
     }
     for (int64_t t = first; t < end; t++) {
       float sum[PIECE];

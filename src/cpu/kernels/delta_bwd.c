@@ -16,14 +16,15 @@
 
 enum {
   CHUNK = TRI_DELTA_ROWS,
-  COLS = 8, /* columns whose states stay in the second-level cache: 256 KiB for Dk = 128 */
-  QUAD = 4  /* columns that share the loads of q and k */
+  COLS = 8,  /* columns whose states stay in the second-level cache: 256 KiB for Dk = 128 */
+  QUAD = 4,  /* columns that share the loads of q and k */
+  LANES = 16 /* partial sums over the rows of a state; they divide ld */
 };
 
 typedef struct grad_state { /* the rows and columns of one thread */
   tri_cpu_delta_chunk rows;
   float               dq[CHUNK * TRI_DELTA_MOST], dk[CHUNK * TRI_DELTA_MOST]; /* [CHUNK,ld] */
-  float               dbeta[CHUNK], dg[CHUNK], d_dout[CHUNK];                 /* sums over columns; d do */
+  float               dbeta[CHUNK], d_dout[CHUNK], dg[CHUNK * LANES];         /* sums over columns; d do */
   /* of a block, [CHUNK,COLS]: d, v - g P' k, the gradients of o and of v */
   float d[CHUNK * COLS], less[CHUNK * COLS], dout[CHUNK * COLS], v[CHUNK * COLS];
   float
@@ -39,77 +40,109 @@ typedef struct grad_call { /* the arguments of one delta_bwd */
   float           *kept, *sums; /* work: states [(N + 63) / 64,Hv,Dv,Dk], sums [N,Hv,2 Dk + 2] */
 } grad_call;
 
+/* Sets out[c] to the sum of the lanes of column c. This destroys `lane`. */
+static inline void fold_quad(float *restrict out, float lane[QUAD][LANES]) {
+  for (int c = 0; c < QUAD; c++) {
+#pragma omp simd
+    for (int l = 0; l < 8; l++) lane[c][l] += lane[c][l + 8];
+#pragma omp simd
+    for (int l = 0; l < 4; l++) lane[c][l] += lane[c][l + 4];
+  }
+  for (int c = 0; c < QUAD; c++) out[c] = (lane[c][0] + lane[c][2]) + (lane[c][1] + lane[c][3]);
+}
+
 /* Multiplies QUAD columns by k: out[c] = P[c] k. */
-static void times_k(float *restrict out, const float *restrict P, const float *restrict k, int64_t ld) {
-  float s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-#pragma omp simd reduction(+ : s0, s1, s2, s3)
-  for (int64_t i = 0; i < ld; i++) {
-    s0 += P[i] * k[i], s1 += P[ld + i] * k[i];
-    s2 += P[2 * ld + i] * k[i], s3 += P[3 * ld + i] * k[i];
+static void times_k(float *out, const float *restrict P, const float *restrict k, int64_t ld) {
+  float lane[QUAD][LANES];
+  TRI_SIMD_OUTER
+  for (int l = 0; l < LANES; l++) {
+    float   s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    int64_t at = 0;
+    do { /* gcc vectorises the outer loop only if this loop is known to run at least once */
+      int64_t i = at + l;
+      s0 = fmaf(P[i], k[i], s0), s1 = fmaf(P[ld + i], k[i], s1);
+      s2 = fmaf(P[2 * ld + i], k[i], s2), s3 = fmaf(P[3 * ld + i], k[i], s3);
+    } while ((at += LANES) < ld);
+    lane[0][l] = s0, lane[1][l] = s1, lane[2][l] = s2, lane[3][l] = s3;
   }
-  out[0] = s0, out[1] = s1, out[2] = s2, out[3] = s3;
+  fold_quad(out, lane);
 }
 
-/* Makes the next state of QUAD columns, to = g from + k d', and multiplies it by the next row's k. */
-static void step_quad(float *restrict out, float *restrict to, const float *restrict from, float g,
-                      const float *restrict k, const float *restrict k_next, const float d[QUAD],
-                      int64_t ld) {
-  float d0 = d[0], d1 = d[1], d2 = d[2], d3 = d[3], s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-#pragma omp simd reduction(+ : s0, s1, s2, s3)
-  for (int64_t i = 0; i < ld; i++) {
-    float p0 = k[i] * d0 + g * from[i], p1 = k[i] * d1 + g * from[ld + i];
-    float p2 = k[i] * d2 + g * from[2 * ld + i], p3 = k[i] * d3 + g * from[3 * ld + i];
-    to[i] = p0, to[ld + i] = p1, to[2 * ld + i] = p2, to[3 * ld + i] = p3;
-    s0 += p0 * k_next[i], s1 += p1 * k_next[i], s2 += p2 * k_next[i], s3 += p3 * k_next[i];
+/* Makes the next state of QUAD columns, to = g from + k d', and multiplies it by the next row's k. to may be
+ * from itself. */
+static void step_quad(float *out, float *to, const float *from, float g, const float *restrict k,
+                      const float *restrict k_next, const float d[QUAD], int64_t ld) {
+  const float d0 = d[0], d1 = d[1], d2 = d[2], d3 = d[3];
+  float       lane[QUAD][LANES];
+  TRI_SIMD_OUTER
+  for (int l = 0; l < LANES; l++) {
+    float   s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    int64_t at = 0;
+    do {
+      int64_t i = at + l;
+      float   p0 = fmaf(k[i], d0, g * from[i]), p1 = fmaf(k[i], d1, g * from[ld + i]);
+      float   p2 = fmaf(k[i], d2, g * from[2 * ld + i]), p3 = fmaf(k[i], d3, g * from[3 * ld + i]);
+      to[i] = p0, to[ld + i] = p1, to[2 * ld + i] = p2, to[3 * ld + i] = p3;
+      s0 = fmaf(p0, k_next[i], s0), s1 = fmaf(p1, k_next[i], s1);
+      s2 = fmaf(p2, k_next[i], s2), s3 = fmaf(p3, k_next[i], s3);
+    } while ((at += LANES) < ld);
+    lane[0][l] = s0, lane[1][l] = s1, lane[2][l] = s2, lane[3][l] = s3;
   }
-  out[0] = s0, out[1] = s1, out[2] = s2, out[3] = s3;
+  fold_quad(out, lane);
 }
 
-/* Runs n rows forward through a block of columns, from P[0]. Leaves the state before row t in P[t], up to
- * t = n, and sets d and less. */
-static void run_forward(grad_state *a, int n) {
+/* Runs n rows forward through a block of columns, from P[0], and sets d and less. The state before row t is
+ * left in P[t], or, with `last`, the state behind all rows in P[0]. */
+static void run_forward(grad_state *a, int n, bool last) {
   const tri_cpu_delta_chunk *r = &a->rows;
-  const int64_t              ld = r->ld, size = COLS * ld;
+  const int64_t              ld = r->ld, size = last ? 0 : COLS * ld;
   float                      sk[COLS];
 
   for (int c = 0; c < COLS; c += QUAD) times_k(sk + c, a->P + c * ld, r->k, ld);
   for (int t = 0; t < n; t++) {
-    const float *k = r->k + t * ld, *next = t + 1 < n ? k + ld : k, *P = a->P + t * size;
-    float       *d = a->d + t * COLS, *less = a->less + t * COLS;
+    const float *k = r->k + t * ld, *next = t + 1 < n ? k + ld : k;
+    float       *P = a->P + t * size, *d = a->d + t * COLS, *less = a->less + t * COLS;
 #pragma omp simd
     for (int c = 0; c < COLS; c++) {
-      less[c] = a->v[t * COLS + c] - r->g[t] * sk[c];
+      less[c] = fmaf(-r->g[t], sk[c], a->v[t * COLS + c]);
       d[c] = r->beta[t] * less[c];
     }
-    for (int c = 0; c < COLS; c += QUAD)
-      step_quad(sk + c, a->P + (t + 1) * size + c * ld, P + c * ld, r->g[t], k, next, d + c, ld);
+    for (int c = 0; c < COLS && (last || t + 1 < n); c += QUAD)
+      step_quad(sk + c, P + size + c * ld, P + c * ld, r->g[t], k, next, d + c, ld);
   }
 }
 
 /* Goes back through one row of QUAD columns: adds to dq and dk, replaces dS by that of the row before, and
- * returns <dS, P>. out becomes the product of the new dS with the row before's k. */
-static float back_quad(float *restrict out, float *restrict dS, const float *restrict P, float *restrict dq,
-                       float *restrict dk, const float *restrict q, const float *restrict k,
-                       const float *restrict k_before, float g, const float dout[QUAD], const float d[QUAD],
-                       const float u[QUAD], int64_t ld) {
+ * adds <dS, P> to the lanes of dg. out becomes the product of the new dS with the row before's k. */
+static void back_quad(float *out, float *restrict dg, float *restrict dS, const float *restrict P,
+                      float *restrict dq, float *restrict dk, const float *restrict q,
+                      const float *restrict k, const float *restrict k_before, float g,
+                      const float dout[QUAD], const float d[QUAD], const float u[QUAD], int64_t ld) {
   const float o0 = dout[0], o1 = dout[1], o2 = dout[2], o3 = dout[3];
   const float d0 = d[0], d1 = d[1], d2 = d[2], d3 = d[3], u0 = u[0], u1 = u[1], u2 = u[2], u3 = u[3];
-  float       s0 = 0, s1 = 0, s2 = 0, s3 = 0, g0 = 0, g1 = 0, g2 = 0, g3 = 0;
-#pragma omp simd reduction(+ : s0, s1, s2, s3, g0, g1, g2, g3)
-  for (int64_t i = 0; i < ld; i++) {
-    float p0 = P[i], p1 = P[ld + i], p2 = P[2 * ld + i], p3 = P[3 * ld + i];
-    float x0 = dS[i], x1 = dS[ld + i], x2 = dS[2 * ld + i], x3 = dS[3 * ld + i];
-    dq[i] += g * ((p0 * o0 + p1 * o1) + (p2 * o2 + p3 * o3));
-    dk[i] += ((x0 * d0 + x1 * d1) + (x2 * d2 + x3 * d3)) + g * ((p0 * u0 + p1 * u1) + (p2 * u2 + p3 * u3));
-    x0 += q[i] * o0 + k[i] * u0, x1 += q[i] * o1 + k[i] * u1;
-    x2 += q[i] * o2 + k[i] * u2, x3 += q[i] * o3 + k[i] * u3;
-    g0 += x0 * p0, g1 += x1 * p1, g2 += x2 * p2, g3 += x3 * p3;
-    x0 *= g, x1 *= g, x2 *= g, x3 *= g;
-    dS[i] = x0, dS[ld + i] = x1, dS[2 * ld + i] = x2, dS[3 * ld + i] = x3;
-    s0 += x0 * k_before[i], s1 += x1 * k_before[i], s2 += x2 * k_before[i], s3 += x3 * k_before[i];
+  float       lane[QUAD][LANES];
+  TRI_SIMD_OUTER
+  for (int l = 0; l < LANES; l++) {
+    float   s0 = 0, s1 = 0, s2 = 0, s3 = 0, g0 = 0, g1 = 0, g2 = 0, g3 = 0;
+    int64_t at = 0;
+    do {
+      int64_t i = at + l;
+      float   p0 = P[i], p1 = P[ld + i], p2 = P[2 * ld + i], p3 = P[3 * ld + i];
+      float   x0 = dS[i], x1 = dS[ld + i], x2 = dS[2 * ld + i], x3 = dS[3 * ld + i];
+      dq[i] += g * ((p0 * o0 + p1 * o1) + (p2 * o2 + p3 * o3));
+      dk[i] += ((x0 * d0 + x1 * d1) + (x2 * d2 + x3 * d3)) + g * ((p0 * u0 + p1 * u1) + (p2 * u2 + p3 * u3));
+      x0 += q[i] * o0 + k[i] * u0, x1 += q[i] * o1 + k[i] * u1;
+      x2 += q[i] * o2 + k[i] * u2, x3 += q[i] * o3 + k[i] * u3;
+      g0 = fmaf(x0, p0, g0), g1 = fmaf(x1, p1, g1), g2 = fmaf(x2, p2, g2), g3 = fmaf(x3, p3, g3);
+      x0 *= g, x1 *= g, x2 *= g, x3 *= g;
+      dS[i] = x0, dS[ld + i] = x1, dS[2 * ld + i] = x2, dS[3 * ld + i] = x3;
+      s0 = fmaf(x0, k_before[i], s0), s1 = fmaf(x1, k_before[i], s1);
+      s2 = fmaf(x2, k_before[i], s2), s3 = fmaf(x3, k_before[i], s3);
+    } while ((at += LANES) < ld);
+    lane[0][l] = s0, lane[1][l] = s1, lane[2][l] = s2, lane[3][l] = s3;
+    dg[l] += (g0 + g1) + (g2 + g3);
   }
-  out[0] = s0, out[1] = s1, out[2] = s2, out[3] = s3;
-  return (g0 + g1) + (g2 + g3);
+  fold_quad(out, lane);
 }
 
 /* Goes back through n rows of a block of columns. dS [COLS,ld] is that of the last row's state, and becomes
@@ -133,8 +166,8 @@ static void run_back(grad_state *a, float *dS, int n) {
     }
     a->dbeta[t] += dbeta, a->d_dout[t] += d_dout;
     for (int c = 0; c < COLS; c += QUAD)
-      a->dg[t] += back_quad(sk + c, dS + c * ld, P + c * ld, a->dq + t * ld, a->dk + t * ld, r->q + t * ld, k,
-                            before, r->g[t], dout + c, d + c, u + c, ld);
+      back_quad(sk + c, a->dg + t * LANES, dS + c * ld, P + c * ld, a->dq + t * ld, a->dk + t * ld,
+                r->q + t * ld, k, before, r->g[t], dout + c, d + c, u + c, ld);
   }
 }
 
@@ -148,17 +181,15 @@ static void load_columns(float *to, const void *x, tri_dtype A, int64_t width, i
   }
 }
 
-/* Copies n columns of a kept state [Dv,Dk] to P[0], or P[t] there. With kept NULL the state is zero. */
+/* Copies n columns of a kept state [Dv,Dk] to P[0], or back. With kept NULL the state is zero. */
 static void load_state(grad_state *a, const float *kept, const tri_delta_rule *rule, int first, int n) {
   memset(a->P, 0, (size_t)(COLS * a->rows.ld) * sizeof *a->P);
   for (int c = 0; kept && c < n; c++)
     memcpy(a->P + c * a->rows.ld, kept + (int64_t)(first + c) * rule->Dk, (size_t)rule->Dk * sizeof *kept);
 }
-static void keep_state(const grad_state *a, int t, float *kept, const tri_delta_rule *rule, int first,
-                       int n) {
+static void keep_state(const grad_state *a, float *kept, const tri_delta_rule *rule, int first, int n) {
   for (int c = 0; c < n; c++)
-    memcpy(kept + (int64_t)(first + c) * rule->Dk, a->P + ((int64_t)t * COLS + c) * a->rows.ld,
-           (size_t)rule->Dk * sizeof *kept);
+    memcpy(kept + (int64_t)(first + c) * rule->Dk, a->P + c * a->rows.ld, (size_t)rule->Dk * sizeof *kept);
 }
 
 /* Returns where the state before row 64 i, i > 0, of the sequence from row `start` on is kept. */
@@ -177,9 +208,10 @@ static void put_rows(grad_state *a, const grad_call *c, int64_t row, int n, int 
   for (int t = 0; t < n; t++) {
     float  *to = c->sums + ((row + t) * rule->Hv + h) * (2 * Dk + 2), more = a->d_dout[t];
     int64_t gate = (row + t) * 2 * rule->Hv + h;
-    float   x = tri_cpu_get(c->in.ba, c->in.A, gate + rule->Hv) + decay.bias;
+    float   x = tri_cpu_get(c->in.ba, c->in.A, gate + rule->Hv) + decay.bias, dg = 0, dlog, da;
+    for (int l = 0; l < LANES; l++) dg += a->dg[t * LANES + l];
     /* log g = -rate softplus(x). Its derivative by A_log is log g, by x -rate softplus'(x). */
-    float dlog = a->dg[t] * r->g[t], da = -dlog * decay.rate * tri_cpu_softplus_slope(x);
+    dlog = dg * r->g[t], da = -dlog * decay.rate * tri_cpu_softplus_slope(x);
 #pragma omp simd
     for (int64_t i = 0; i < Dk; i++) {
       to[i] = a->dq[t * ld + i] + r->k[t * ld + i] * more;
@@ -212,9 +244,9 @@ static void do_chunk(grad_state *a, const grad_call *c, int64_t start, int64_t e
     int n_col = Dv - first < COLS ? (int)Dv - first : COLS;
     load_state(a, before, rule, first, n_col);
     load_columns(a->v, c->in.c, c->in.A, c->in.Er, at + first, row, n, n_col);
-    run_forward(a, n);
+    run_forward(a, n, !backward);
     if (!backward) {
-      keep_state(a, n, place_of(c, start, i + 1, h), rule, first, n_col);
+      keep_state(a, place_of(c, start, i + 1, h), rule, first, n_col);
       continue;
     }
     load_columns(a->dout, c->dout, c->in.A, rule->Hv * Dv, h * Dv + first, row, n, n_col);
@@ -291,7 +323,9 @@ tri_status tri_cpu_delta_bwd(tri_stream *s, tri_out dc, tri_out dba, tri_out dA_
       for (int h = 0; h < Hv; h++) {
         grad_state a;
         int64_t start = first_row[seq], end = first_row[seq + 1], chunks = (end - start + CHUNK - 1) / CHUNK;
-        memset(a.dS, 0, sizeof a.dS);
+        memset(a.dS, 0,
+               (size_t)((rule->Dv + COLS - 1) / COLS * COLS) * (size_t)((rule->Dk + 15) / 16 * 16) *
+                   sizeof *a.dS);
         for (int64_t i = 0; i + 1 < chunks; i++) do_chunk(&a, &call, start, end, i, h, false);
         for (int64_t i = chunks - 1; i >= 0; i--) do_chunk(&a, &call, start, end, i, h, true);
       }
