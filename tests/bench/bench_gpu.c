@@ -1,4 +1,4 @@
-/* bench_gpu.c - measures a device's kernels (attention, recurrence, head, AdamW, norms, products). Not a test.
+/* bench_gpu.c - measures a device's kernels (attention, recurrence, head, AdamW, norms, products). No test.
  *
  * bench_gpu DEVICE [small] [WORD]    runs all cases, or those with WORD in their label
  * small                              uses tiny shapes, to try the program
