@@ -86,13 +86,11 @@ void tri_cpu_delta_load(const tri_cpu_delta_in *in, tri_cpu_delta_chunk *r, int6
   }
 }
 
-/* Does one pass over a block S [ld,COLS]. With `update`, S becomes g S + k d'. With `next`, sk and sq
- * become the products of the new S with the next row's k and q, of even and of odd rows of S apart. Both
- * are constants at every call. */
-static TRI_CPU_EACH void pass(const bool update, const bool  next, float *restrict S, const float *restrict k,
-                              const float *restrict d, float g, const float *restrict k_next,
-                              const float *restrict q_next, float *restrict sk, float *restrict sq,
-                              int64_t ld) {
+/* Multiplies a block S [n_k,COLS], n_k even, by k and q: sk = S' k and sq = S' q, of even and of odd rows
+ * of S apart. With `update`, S becomes g S + k_last d' before. It is a constant at every call. */
+static TRI_CPU_EACH void pass(const bool update, float *restrict S, const float *restrict k_last,
+                              const float *restrict d, float g, const float *restrict k,
+                              const float *restrict q, float *restrict sk, float *restrict sq, int64_t n_k) {
   TRI_SIMD_OUTER
   for (int l = 0; l < COLS; l++) {
     float   dl = d[l], k0 = 0, k1 = 0, q0 = 0, q1 = 0;
@@ -100,24 +98,32 @@ static TRI_CPU_EACH void pass(const bool update, const bool  next, float *restri
     do { /* gcc vectorises the outer loop only if this loop is known to run at least once */
       float s0 = S[i * COLS + l], s1 = S[(i + 1) * COLS + l];
       if (update) {
-        s0 = fmaf(k[i], dl, g * s0), s1 = fmaf(k[i + 1], dl, g * s1);
+        s0 = fmaf(k_last[i], dl, g * s0), s1 = fmaf(k_last[i + 1], dl, g * s1);
         S[i * COLS + l] = s0, S[(i + 1) * COLS + l] = s1;
       }
-      if (next) {
-        k0 = fmaf(k_next[i], s0, k0), k1 = fmaf(k_next[i + 1], s1, k1);
-        q0 = fmaf(q_next[i], s0, q0), q1 = fmaf(q_next[i + 1], s1, q1);
-      }
-    } while ((i += 2) < ld);
-    if (next) sk[l] = k0 + k1, sq[l] = q0 + q1;
+      k0 = fmaf(k[i], s0, k0), k1 = fmaf(k[i + 1], s1, k1);
+      q0 = fmaf(q[i], s0, q0), q1 = fmaf(q[i + 1], s1, q1);
+    } while ((i += 2) < n_k);
+    sk[l] = k0 + k1, sq[l] = q0 + q1;
   }
 }
 
-/* Runs n rows through one block of columns, with v [n,COLS]. Writes o [n,COLS]. */
-static void run_block(float *S, const tri_cpu_delta_chunk *r, const float *v, float *o, int n) {
+/* S = g S + k d', as in pass. */
+static void update(float *restrict S, const float *restrict k, const float *restrict d, float g,
+                   int64_t n_k) {
+  for (int64_t i = 0; i < n_k; i++) {
+#pragma omp simd
+    for (int l = 0; l < COLS; l++) S[i * COLS + l] = fmaf(k[i], d[l], g * S[i * COLS + l]);
+  }
+}
+
+/* Runs n rows through one block of columns, with v [n,COLS]. Writes o [n,COLS]. n_k is Dk, or the next even
+ * number. */
+static void run_block(float *S, const tri_cpu_delta_chunk *r, const float *v, float *o, int n, int64_t n_k) {
   const int64_t ld = r->ld;
   float         d[COLS] = {0}, sk[COLS], sq[COLS];
 
-  pass(false, true, S, r->k, d, 0, r->k, r->q, sk, sq, ld);
+  pass(false, S, r->k, d, 0, r->k, r->q, sk, sq, n_k);
   for (int t = 0; t < n; t++) {
     const float *k = r->k + t * ld, *q = r->q + t * ld, g = r->g[t], beta = r->beta[t], kq = r->kq[t];
 #pragma omp simd
@@ -126,9 +132,9 @@ static void run_block(float *S, const tri_cpu_delta_chunk *r, const float *v, fl
       o[t * COLS + l] = fmaf(kq, d[l], g * sq[l]);
     }
     if (t + 1 < n)
-      pass(true, true, S, k, d, g, k + ld, q + ld, sk, sq, ld);
+      pass(true, S, k, d, g, k + ld, q + ld, sk, sq, n_k);
     else
-      pass(true, false, S, k, d, g, k, q, sk, sq, ld);
+      update(S, k, d, g, n_k);
   }
 }
 
@@ -138,47 +144,64 @@ typedef struct delta_call { /* the arguments of one delta_fwd */
   float           *state;
 } delta_call;
 
-/* Copies columns first .. first + n - 1 of a state [Dk,Dv] to a block, or back. */
+/* Copies n columns from `first` on of a state [Dk,Dv] to a block, or back. A NULL state is zero. Whole blocks
+ * are copied by vectors and the next block is fetched ahead, because decoding copies a state for each row. */
 static void load_block(float *S, int64_t ld, const float *state, const tri_delta_rule *rule, int first,
                        int n) {
-  memset(S, 0, (size_t)(ld * COLS) * sizeof *S);
-  for (int64_t i = 0; state && i < rule->Dk; i++)
-    memcpy(S + i * COLS, state + i * rule->Dv + first, (size_t)n * sizeof *S);
+  if (!state || n < COLS || rule->Dk < ld) memset(S, 0, (size_t)(ld * COLS) * sizeof *S);
+  for (int64_t i = 0; state && i < rule->Dk; i++) {
+    const float *from = state + i * rule->Dv + first;
+    if (first + COLS < rule->Dv) __builtin_prefetch(from + COLS, 1);
+    if (n == COLS)
+      memcpy(S + i * COLS, from, COLS * sizeof *S);
+    else
+      memcpy(S + i * COLS, from, (size_t)n * sizeof *S);
+  }
 }
 static void store_block(const float *S, float *state, const tri_delta_rule *rule, int first, int n) {
   for (int64_t i = 0; i < rule->Dk; i++)
-    memcpy(state + i * rule->Dv + first, S + i * COLS, (size_t)n * sizeof *S);
+    if (n == COLS)
+      memcpy(state + i * rule->Dv + first, S + i * COLS, COLS * sizeof *S);
+    else
+      memcpy(state + i * rule->Dv + first, S + i * COLS, (size_t)n * sizeof *S);
 }
 
-/* Runs rows first .. end - 1, one sequence, through blocks from .. to - 1 of value head h. The state begins
- * as `before` and is left in `after`, both of this head, [Dk,Dv]. NULL is zero, or nowhere. */
-static void run_head(run_state *a, const delta_call *c, int64_t first, int64_t end, int h, int from, int to,
+/* Runs n rows from batch row `row` on, loaded in a, through n_col columns of head h from column `at` on. */
+static void run_columns(run_state *a, const delta_call *c, float *S, int64_t row, int n, int h, int at,
+                        int n_col) {
+  const tri_delta_rule *rule = &c->in.rule;
+  const int64_t         out = (int64_t)h * rule->Dv + at;
+
+  for (int t = 0; t < n; t++) {
+    int64_t v = (row + t) * c->in.Er + 2 * (int64_t)rule->Hk * rule->Dk + out;
+    TRI_CPU_OF(c->in.A, tri_cpu_widen, a->v + t * COLS, tri_cpu_at(c->in.c, c->in.A, v), n_col, 1.0f);
+    for (int l = n_col; l < COLS; l++) a->v[t * COLS + l] = 0;
+  }
+  run_block(S, &a->rows, a->v, a->o, n, (rule->Dk + 1) / 2 * 2);
+  for (int t = 0; t < n; t++)
+    TRI_CPU_OF(c->in.A, tri_cpu_narrow, tri_cpu_at_out(c->o, c->in.A, (row + t) * rule->Hv * rule->Dv + out),
+               a->o + t * COLS, n_col, 1.0f);
+}
+
+/* Runs rows first .. end - 1, one sequence, through columns at .. to - 1 of value head h. The state begins
+ * as `before` and is left in `after`, both of this head, [Dk,Dv]. NULL is zero, or nowhere. A sequence of
+ * one chunk uses the same block for all columns, which stays in the first-level cache. */
+static void run_head(run_state *a, const delta_call *c, int64_t first, int64_t end, int h, int at, int to,
                      const float *before, float *after) {
   const tri_delta_rule *rule = &c->in.rule;
-  const int64_t         ld = ((int64_t)rule->Dk + 15) / 16 * 16, Dv = rule->Dv;
+  const int64_t         ld = ((int64_t)rule->Dk + 15) / 16 * 16, apart = end - first <= CHUNK ? 0 : ld * COLS;
 
-  for (int j = from; j < to; j++)
-    load_block(a->S + (j - from) * ld * COLS, ld, before, rule, j * COLS,
-               Dv - j * COLS < COLS ? (int)Dv - j * COLS : COLS);
-  for (int64_t row = first; row < end; row += CHUNK) {
+  for (int64_t row = first; row == first || row < end; row += CHUNK) {
     int n = end - row < CHUNK ? (int)(end - row) : CHUNK;
-    tri_cpu_delta_load(&c->in, &a->rows, row, n, h);
-    for (int j = from; j < to; j++) {
-      int64_t at = h * Dv + j * COLS, n_col = Dv - j * COLS < COLS ? Dv - j * COLS : COLS;
-      for (int t = 0; t < n; t++) {
-        int64_t v = (row + t) * c->in.Er + 2 * (int64_t)rule->Hk * rule->Dk + at;
-        TRI_CPU_OF(c->in.A, tri_cpu_widen, a->v + t * COLS, tri_cpu_at(c->in.c, c->in.A, v), n_col, 1.0f);
-        for (int64_t l = n_col; l < COLS; l++) a->v[t * COLS + l] = 0;
-      }
-      run_block(a->S + (j - from) * ld * COLS, &a->rows, a->v, a->o, n);
-      for (int t = 0; t < n; t++)
-        TRI_CPU_OF(c->in.A, tri_cpu_narrow, tri_cpu_at_out(c->o, c->in.A, (row + t) * rule->Hv * Dv + at),
-                   a->o + t * COLS, n_col, 1.0f);
+    if (n > 0) tri_cpu_delta_load(&c->in, &a->rows, row, n, h);
+    for (int j = at; j < to; j += COLS) {
+      float *S = a->S + (j - at) / COLS * apart;
+      int    n_col = to - j < COLS ? to - j : COLS;
+      if (row == first) load_block(S, ld, before, rule, j, n_col);
+      if (n > 0) run_columns(a, c, S, row, n, h, j, n_col);
+      if (after && row + CHUNK >= end) store_block(S, after, rule, j, n_col);
     }
   }
-  for (int j = from; after && j < to; j++)
-    store_block(a->S + (j - from) * ld * COLS, after, rule, j * COLS,
-                Dv - j * COLS < COLS ? (int)Dv - j * COLS : COLS);
 }
 
 tri_status tri_cpu_delta_fwd(tri_stream *s, tri_out o, tri_in c, tri_in ba, tri_in A_log, tri_in dt_bias,
@@ -200,11 +223,12 @@ tri_status tri_cpu_delta_fwd(tri_stream *s, tri_out o, tri_in c, tri_in ba, tri_
   for (int64_t unit = 0; unit < S * rule->Hv * n_part; unit++) {
     run_state a;
     int64_t   seq = unit / (rule->Hv * n_part);
-    int       h = (int)(unit / n_part % rule->Hv), from = (int)(unit % n_part) * part;
+    int       h = (int)(unit / n_part % rule->Hv), at = (int)(unit % n_part) * part * COLS;
     int32_t   slot = rows->slot ? ((const int32_t *)rows->slot->data)[seq] : -1;
     float    *own = slot < 0 ? NULL : call.state + ((int64_t)slot * rule->Hv + h) * size;
     TRI_ASSERT(slot < 0 || slot < tri_tensor_count(state) / tri_delta_state(rule));
-    run_head(&a, &call, cu[seq], cu[seq + 1], h, from, from + part < n_block ? from + part : n_block,
+    run_head(&a, &call, cu[seq], cu[seq + 1], h, at,
+             at + part * COLS < rule->Dv ? at + part * COLS : rule->Dv,
              own && !((const int32_t *)rows->fresh->data)[seq] ? own : NULL, own);
   }
   return TRI_OK;
