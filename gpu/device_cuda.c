@@ -315,7 +315,7 @@ tri_status tri_cuda_attn_step(tri_stream *s, tri_out o, tri_out qkv, tri_out k_p
 }
 
 #define TRI_X(name) .name = tri_cuda_##name,
-static const tri_kernels cuda_kernels = {TRI_KERNEL_LIST(TRI_X)};
+static const tri_kernels cuda_kernels = {TRI_KERNEL_LIST(TRI_X) TRI_RECURRENT_KERNELS(TRI_X)};
 #undef TRI_X
 
 const tri_device_ops tri_cuda_device_ops = {

@@ -12,6 +12,7 @@ extern "C" {
 
 #define TRI_X(name) tri_##name##_fn tri_cuda_##name;
 TRI_KERNEL_LIST(TRI_X)
+TRI_RECURRENT_KERNELS(TRI_X)
 #undef TRI_X
 #ifdef __cplusplus
 }

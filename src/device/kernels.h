@@ -76,11 +76,24 @@ static inline int64_t tri_delta_width(const tri_delta_rule *r) {
 }
 /* Returns the elements of a state, f32 [Hv,Dk,Dv]. */
 static inline int64_t tri_delta_state(const tri_delta_rule *r) { return (int64_t)r->Hv * r->Dk * r->Dv; }
-/* Returns the elements of delta_bwd's `work` for N tokens. These are states f32 [(N + 63) / 64,Hv,Dk,Dv] and
- * the sums of every value head, f32 [N,Hv,2 Dk + 2]. A sequence that starts at row n keeps the state before
- * its row 64 i, i > 0, at n / 64 + i. No other sequence uses that place. */
+/* A GPU's delta_bwd takes the columns of a head in groups, one after the other. A group has
+ * TRI_DELTA_BLOCK elements of a state, one block's. It keeps their states before every TRI_DELTA_STAGE-th
+ * row of a sequence. */
+enum { TRI_DELTA_BLOCK = 4096, TRI_DELTA_STAGE = 16 };
+/* Returns the elements of one state of such a group, f32 [columns,Dk rounded up to a multiple of 4]. */
+static inline int64_t tri_delta_group(const tri_delta_rule *r) {
+  int columns = TRI_DELTA_BLOCK / (r->Dk <= 64 ? 64 : r->Dk <= 128 ? 128 : 256);
+  return (int64_t)((r->Dk + 3) / 4 * 4) * (columns < r->Dv ? columns : r->Dv);
+}
+
+/* Returns the elements of delta_bwd's `work` for N tokens. These are states f32 [(N + 63) / 64,Hv,Dk,Dv],
+ * or on a GPU [(N + 15) / 16,Hv] of a group, and the sums of every value head, f32 [N,Hv,2 Dk + 2]. A
+ * sequence that starts at row n keeps the state before its row 64 i, i > 0, at n / 64 + i. No other
+ * sequence uses that place. On a GPU the same holds with 16. */
 static inline int64_t tri_delta_work(const tri_delta_rule *r, int64_t N) {
-  return (N + TRI_DELTA_ROWS - 1) / TRI_DELTA_ROWS * tri_delta_state(r) + N * r->Hv * (2 * r->Dk + 2);
+  int64_t rows = (N + TRI_DELTA_ROWS - 1) / TRI_DELTA_ROWS * tri_delta_state(r);
+  int64_t stages = (N + TRI_DELTA_STAGE - 1) / TRI_DELTA_STAGE * r->Hv * tri_delta_group(r);
+  return (rows > stages ? rows : stages) + N * r->Hv * (2 * r->Dk + 2);
 }
 
 /* Where the sequences of a call begin and end. cu i32 [S+1]. Sequence s begins at zero and keeps nothing if
