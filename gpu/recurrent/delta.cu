@@ -28,7 +28,7 @@ static __device__ __forceinline__ float *delta_state_of(const delta_fwd_call &c,
  * an order that depends on Dk alone. Shared memory is static, at most 36 KiB. Tested against
  * tri_cpu_delta_fwd. */
 template <class A, int DK>
-__global__ void __launch_bounds__(DELTA_THREADS, 3) delta_fwd_kernel(const delta_fwd_call c) {
+__global__ void __launch_bounds__(DELTA_THREADS, DK == 128 ? 4 : 3) delta_fwd_kernel(const delta_fwd_call c) {
   typedef delta_shape<DK> shape;
   TRI_SHARED(delta_rows<DK>, rows, [1]);
   TRI_SHARED(float, value, [DELTA_STAGE][shape::W]);

@@ -5,7 +5,8 @@
  * It prints a line for each case, FIGURE|label|unit|number. The number is the median of five timed runs, by
  * the device's own events (src/tools/timer/timed.h). Operations and bytes are the least a computation needs.
  * Causal attention counts half of all pairs, a backward pass counts 5 products for the 2 of a forward pass,
- * and each array is read or written once. Recurrent layers have microseconds, of a core on a CPU. */
+ * and each array is read or written once. Recurrent layers have microseconds, of a core on a CPU. On a GPU
+ * they also have those of a row, with all sequences and heads side by side. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench_case.h"
 #include "tools/timer/timed_product.h"
@@ -258,6 +259,17 @@ static void figure_each(bench *b, void (*run)(bench *, void *), delta *a) {
   fflush(stdout);
 }
 
+/* Prints the microseconds from one row of T to the next. */
+static void figure_row(bench *b, void (*run)(bench *, void *), delta *a, int64_t T) {
+  const tri_timer timer = timer_of(b);
+  kernel_case     c = {b, run, a};
+  tri_timing      took;
+
+  OK(tri_timed(&timer, run_case, &c, &effort, &took));
+  printf("FIGURE|%s|us|%.4g\n", b->label, 1e6 * took.median_s / (double)T);
+  fflush(stdout);
+}
+
 /* Measures N tokens in sequences of T tokens, in type A. With T = 1 every row goes on from a state of its
  * own. */
 static void bench_delta(bench *b, tri_dtype A, tri_delta_rule rule, int64_t N, int64_t T) {
@@ -286,6 +298,14 @@ static void bench_delta(bench *b, tri_dtype A, tri_delta_rule rule, int64_t N, i
     if (begin(b, "delta backward, %s, a token and head, %d heads of %d x %d, %lld tokens", tri_dtype_word(A),
               rule.Hv, rule.Dk, rule.Dv, (long long)T))
       figure_each(b, delta_bwd, &a);
+    if (tri_device_is_gpu(b->d) &&
+        begin(b, "delta forward, %s, a row, %d heads of %d x %d, %lld sequences of %lld tokens",
+              tri_dtype_word(A), rule.Hv, rule.Dk, rule.Dv, (long long)S, (long long)T))
+      figure_row(b, delta_fwd, &a, T);
+    if (tri_device_is_gpu(b->d) &&
+        begin(b, "delta backward, %s, a row, %d heads of %d x %d, %lld sequences of %lld tokens",
+              tri_dtype_word(A), rule.Hv, rule.Dk, rule.Dv, (long long)S, (long long)T))
+      figure_row(b, delta_bwd, &a, T);
   }
   if (T > 1) {
     a.dw = array(b, TRI_F32, Er, rule.conv);
@@ -459,6 +479,9 @@ static void run_all(bench *b) {
     bench_delta(b, (tri_dtype)A, recurrent, b->small ? 96 : 4096, b->small ? 96 : 4096);
     bench_delta(b, (tri_dtype)A, recurrent, b->small ? 3 : 64, 1);
   }
+  if (b->k->delta_fwd && tri_device_is_gpu(b->d) && !b->small) /* those of Qwen3.5 9B */
+    for (int64_t S = 1; S <= 4; S *= 4)
+      bench_delta(b, TRI_BF16, (tri_delta_rule){16, 32, 128, 128, 4, 1e-6f}, S * 4096, 4096);
   if (b->word && (strstr(b->word, "delta") || strstr(b->word, "conv"))) return; /* in no other label */
   for (int i = 0; i < 2; i++) {
     for (int64_t T = N / 4; T <= N; T *= 2) bench_attention(b, heads[i], N, T);

@@ -6,7 +6,7 @@
 #
 # correctness: the machine, sampler and trainer, kernels, parity, checkpoints, then ranks that share the GPU
 # speed:       kernels, training, generation, PyTorch for comparison
-# decide:      attention, training of one shape, decode at 1, 32 and 256 sequences, to judge a change for speed
+# decide:      attention, recurrent layers, training of one shape, decode at 1, 32 and 256 sequences, to judge a change for speed
 # BIN    the folder of the programs in the list of tests/gpu/programs.sh. Nothing is built here
 # OUT    gets table.txt (what | result | figure | seconds) and log.txt with the output of every program
 # --small  tiny shapes and few cases, to try the script without a GPU, with programs of the preset cpu-emulated
@@ -43,15 +43,17 @@ cs  0 2  15  60 python
 c   1 1  15  40 exact
 c   1 1  15  40 parity f32
 c   1 1  15  40 parity bf16
-c   1 2  40  90 modules
+c   1 2  45  90 modules
 c   1 3  40  80 torch_parity
 c   1 3  28  70 checkpoint
 c   1 4  10  40 sanitizer memcheck kernels *
 c   1 4  10  40 sanitizer memcheck norm *
 c   1 4  15  40 sanitizer memcheck logprob test_logp
 c   1 4  15  40 sanitizer racecheck norm test_rmsnorm*
+c   1 5  15  40 sanitizer memcheck delta test_slots
 c   1 5  20  40 sanitizer memcheck attention test_decode
 c   1 5  25  40 sanitizer memcheck attention test_bwd
+c   1 6  15  40 sanitizer racecheck delta test_limits
 c   1 6  15  40 sanitizer racecheck attention test_fwd
 c   1 6  20  40 sanitizer racecheck attention test_bwd
 c   2 1  15  40 comm staged 1
@@ -79,6 +81,7 @@ s   1 1  38  80 decode 8B
 s   1 1  20  60 grpo 1.5B
 s   1 1  75 120 torch_speed
 d   1 1  10  40 kernels attention
+d   1 1   6  40 kernels delta
 d   1 1  15  40 kernels_cudnn
 d   1 1  10  40 train 1.5B 4096
 d   1 1  30  80 decode 8B
