@@ -85,6 +85,10 @@ plant flush-used src/state/offload.c '/stream_wait(o->flush, r->event\[USED\])/d
 plant far-logits gpu/layers/logprob.cu 's/int64_t at = (int64_t)k \* V + i;/int at = k * V + i;/' 'test_far test_logprob' far.emulated.np1 logprob.emulated.np1
 plant far-embed gpu/layers/layers.cu 's/const A \*from = table + id \* C;/const A *from = table + (int)(id * C);/' test_far far.emulated.np1 ''
 plant far-attention gpu/attention/attention.cu 's/(int64_t)(at.start + at.row) \* c.E/(at.start + at.row) * c.E/' test_far far.emulated.np1 ''
+plant far-delta gpu/recurrent/delta.cuh 's/(const A \*)c.c + n \* c.Er/(const A *)c.c + (int)(n * c.Er)/' 'test_far test_delta' far.emulated.np1 delta.emulated.np1
+plant far-conv gpu/recurrent/conv.cu 's/tri_put(out + row \* Er, /tri_put(out + (int)(row * Er), /' test_far far.emulated.np1 ''
+# The barrier between the rows of a stage and their sums over columns.
+plant delta-rows gpu/recurrent/delta_bwd.cu '/^    delta_errors(at, dS)/{n;d}' test_delta delta.emulated.np1 ''
 # References other than those of one block. They change bits and no result.
 plant spread-reference gpu/attention/attention_spread.cu 's/reference\[2\] = {-INFINITY, -INFINITY}/reference[2] = {9, 9}/' test_attention_spread attention_spread.emulated.np1 ''
 plant spread-f32 gpu/attention/attention_spread.cu 's/^  attn_f32_begin(a);/&\n  a.top[0] = a.top[1] = 9;/' test_attention_spread attention_spread.emulated.np1 ''

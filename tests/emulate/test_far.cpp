@@ -259,6 +259,62 @@ void test_pages(void **) {
   device->ops->free(device, TRI_MEM_DEVICE, &q);
 }
 
+/* The last sequence of many tokens, which leaves its state in the last of many slots. */
+void test_recurrent(void **) {
+  enum { HK = 2, HV = 4, D = 128, ER = (2 * HK + HV) * D, OUT = HV * D, LEN = 35, ROWS = 16, COLUMNS = 128 };
+  const tri_delta_rule rule = {HK, HV, D, D, 4, 1e-6f};
+  const int64_t        n = ((int64_t)1 << 32) / ER + LEN + 500, slots = ((int64_t)1 << 32) / (HV * D * D) + 2;
+  array                from(TRI_BF16, WIDTH); /* enough random numbers */
+  tri_bf16            *mix = (tri_bf16 *)emu_sparse((size_t)n * ER * 2), *noise = (tri_bf16 *)from.near.data,
+           *c = (tri_bf16 *)emu_sparse((size_t)n * ER * 2), *o = (tri_bf16 *)emu_sparse((size_t)n * OUT * 2),
+           *ba = (tri_bf16 *)emu_sparse((size_t)n * 2 * HV * 2),
+           *tail = (tri_bf16 *)emu_sparse((size_t)slots * 3 * ER * 2);
+  float  *state = (float *)emu_sparse((size_t)slots * HV * D * D * 4);
+  int32_t number[] = {0, (int32_t)(n - LEN), (int32_t)n, -1, (int32_t)(slots - 1), 0, 1, 0, LEN, 0, 1};
+  std::vector<uint64_t> blocks[2]; /* of conv_fwd and delta_fwd */
+  std::vector<tri_bf16> a[2], b[2];
+  std::vector<float>    last[2];
+  void                 *p = NULL;
+  int32_t              *at;
+  ok(device->ops->alloc(device, TRI_MEM_DEVICE, sizeof number, &p));
+  copy(at = (int32_t *)p, number, sizeof number);
+  for (int64_t first : {(int64_t)0, n - LEN}) {
+    copy(mix + first * ER, noise, LEN * ER * 2);
+    copy(ba + first * 2 * HV, noise + 99, LEN * 2 * HV * 2);
+  }
+  for (int y = 0; y < ER / COLUMNS; y++)
+    for (int64_t x = (n - LEN) / ROWS + 1; x <= (n - LEN) / ROWS + 1 + LEN / ROWS; x++)
+      blocks[0].push_back((uint64_t)(y * (n / ROWS + 2) + x));
+  for (uint64_t i = 0; i < HV * 4; i++) blocks[1].push_back(HV * 4 + i);
+  for (int far = 0; far < 2; far++) {
+    int64_t tokens = far ? n : (int64_t)LEN, S = far ? 2 : 1, first = far ? n - LEN : 0,
+            slot = far ? slots - 1 : 0;
+    tri_tensor x = tri_view2(mix, TRI_BF16, tokens, ER), y = tri_view2(c, TRI_BF16, tokens, ER),
+               out = tri_view2(o, TRI_BF16, tokens, OUT), gates = tri_view2(ba, TRI_BF16, tokens, 2 * HV),
+               w = tri_view2(noise, TRI_BF16, ER, 4), head = tri_view1(noise, TRI_BF16, HV),
+               kept = tri_view2(tail, TRI_BF16, slots * 3, ER),
+               S_ = tri_view2(state, TRI_F32, slots, HV * D * D);
+    tri_tensor cu = tri_view1(far ? at : at + 7, TRI_I32, S + 1),
+               which = tri_view1(far ? at + 3 : at + 9, TRI_I32, S),
+               fresh = tri_view1(far ? at + 5 : at + 10, TRI_I32, S);
+    tri_delta_rows rows = {&cu, &which, &fresh};
+    if (far) emu_only(blocks[0], 0);
+    ok(kernel->conv_fwd(stream, &y, &x, &w, &kept, &rows));
+    if (far) emu_only(blocks[1], 0);
+    ok(kernel->delta_fwd(stream, &out, &y, &gates, &head, &head, &S_, &rows, &rule));
+    emu_only({}, 0);
+    a[far].resize(LEN * OUT), b[far].resize(3 * ER), last[far].resize(HV * D * D);
+    copy(a[far].data(), o + first * OUT, LEN * OUT * 2);
+    copy(b[far].data(), tail + slot * 3 * ER, 3 * ER * 2);
+    copy(last[far].data(), state + slot * HV * D * D, HV * D * D * 4);
+  }
+  if (a[0] != a[1]) fail_msg("far: delta_fwd: other bits behind %lld tokens", (long long)(n - LEN));
+  if (b[0] != b[1]) fail_msg("far: conv_fwd: other bits in slot %lld", (long long)slots - 1);
+  if (last[0] != last[1]) fail_msg("far: delta_fwd: other bits in slot %lld", (long long)slots - 1);
+  cudaFree(mix), cudaFree(c), cudaFree(o), cudaFree(ba), cudaFree(tail), cudaFree(state);
+  device->ops->free(device, TRI_MEM_DEVICE, &p);
+}
+
 int set_up(void **) {
   if (tri_device_open("cuda", 0, 1, &device) != TRI_OK) return -1;
   kernel = device->ops->kernels;
@@ -275,6 +331,7 @@ int tear_down(void **) {
 int main() {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers),    cmocka_unit_test(test_tables),
                                      cmocka_unit_test(test_losses),    cmocka_unit_test(test_flat),
-                                     cmocka_unit_test(test_attention), cmocka_unit_test(test_pages)};
+                                     cmocka_unit_test(test_attention), cmocka_unit_test(test_pages),
+                                     cmocka_unit_test(test_recurrent)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
