@@ -5,7 +5,8 @@
  * products. The program ends with a message in three cases: some threads of a block or mask miss a barrier,
  * shared memory beyond the launch's is touched, or device memory is touched from outside. Shared memory is
  * filled with NaN before every block. Blocks, and the threads between two barriers, run in an order that
- * changes from launch to launch. */
+ * changes from launch to launch. In every second block by chance a warp runs ahead of the others, until it
+ * waits for them at a barrier. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_EMULATE_EMULATE_CUH
 #define TRI_TESTS_EMULATE_EMULATE_CUH

@@ -90,6 +90,7 @@ size_t                 static_used, static_most, dynamic_bytes;
 bool                   asked;  /* asked for the dynamic bytes */
 std::vector<array>     arrays; /* arrays of this block */
 uint64_t               block_serial;
+bool                   runs_ahead; /* a warp of this block goes on until it waits for others */
 emu_kernel            *first_kernel;
 std::vector<uint64_t>  chosen; /* chosen blocks of a launch, empty for all */
 unsigned               chosen_width;
@@ -132,6 +133,11 @@ void to_main(fibre *from) { swapcontext(&from->context, &main_context); }
 #endif
 
 void push(int id) { queue[(queue_first + queue_n++) % MAX_THREADS] = id; }
+void push_front(int id) {
+  queue_first = (queue_first + MAX_THREADS - 1) % MAX_THREADS;
+  queue[queue_first] = id;
+  queue_n++;
+}
 
 void make_current(fibre *f) {
   now = f;
@@ -246,6 +252,7 @@ void run_block(uint3 block) {
   order o = make_order((uint64_t)n_threads);
 
   block_serial++;
+  runs_ahead = emu_noise() & 1;
   arrays.clear();
   memset(arena, 0xff, static_most);
   memset(arena + SHARED_BYTES - dynamic_bytes, 0xff, dynamic_bytes);
@@ -397,8 +404,14 @@ void emu_warp_meet(uint32_t mask, void *own, emu_apply apply, const char *file, 
   }
   apply(m->lane, mask);
   *m = w->m[--w->n];
-  for (int i = 0; i < 32; i++)
-    if (i != lane && mask >> i & 1) release(first + i);
+  for (int i = 0; i < 32; i++) {
+    if (i == lane || !(mask >> i & 1)) continue;
+    fibres[first + i].is = READY;
+    if (runs_ahead)
+      push_front(first + i);
+    else
+      push(first + i);
+  }
 }
 
 /* ---- asynchronous copies: the bytes arrive at the wait at the latest, or earlier by chance ---- */

@@ -89,6 +89,8 @@ plant far-delta gpu/recurrent/delta.cuh 's/(const A \*)c.c + n \* c.Er/(const A 
 plant far-conv gpu/recurrent/conv.cu 's/tri_put(out + row \* Er, /tri_put(out + (int)(row * Er), /' test_far far.emulated.np1 ''
 # The barrier between the rows of a stage and their sums over columns.
 plant delta-rows gpu/recurrent/delta_bwd.cu '/^    delta_errors(at, dS)/{n;d}' test_delta delta.emulated.np1 ''
+# Barriers that only a warp running ahead of the others misses.
+plant delta-ahead gpu/recurrent/delta_bwd.cu '/^    delta_row_products<A>/{n;d}' test_delta delta.emulated.np1 ''
 # References other than those of one block. They change bits and no result.
 plant spread-reference gpu/attention/attention_spread.cu 's/reference\[2\] = {-INFINITY, -INFINITY}/reference[2] = {9, 9}/' test_attention_spread attention_spread.emulated.np1 ''
 plant spread-f32 gpu/attention/attention_spread.cu 's/^  attn_f32_begin(a);/&\n  a.top[0] = a.top[1] = 9;/' test_attention_spread attention_spread.emulated.np1 ''
