@@ -93,9 +93,9 @@ static void expect(int i, const char *want) {
   json_decref(part);
 }
 
-static const tri_ledger_row memory[] = {{"policy weights", TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, 5},
-                                        {"rows", TRI_MEM_HOST, TRI_PHASE_ROLLOUT, 7},
-                                        {"copy", TRI_MEM_PINNED, TRI_PHASE_LEARN, 9}};
+static const tri_ledger_row memory[] = {{"policy weights", TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, 5, false},
+                                        {"rows", TRI_MEM_HOST, TRI_PHASE_ROLLOUT, 7, false},
+                                        {"copy", TRI_MEM_PINNED, TRI_PHASE_LEARN, 9, false}};
 static const char record[] = "{\"version\": \"9.9\", \"ranks\": 2, \"environment\": {\"TRI_A\": \"***\"}}";
 
 static tri_runlog_begin a_start(void) {

@@ -12,7 +12,7 @@ set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 layers=2 width=256 # every tensor is a multiple of 4 x 64 numbers: nothing is padded
 own=$((2 * width * width + width)) layer=$((7 * width * width + 2 * width))
-numbers=$((own + layers * layer)) # own counts the embedding and the head, which are gathered once an update
+numbers=$((own + layers * layer)) # own counts the embedding and the head, which are gathered once a micro-batch
 
 cat > "$dir/config.json" <<EOF
 {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": $width, "hidden_size": $width, "num_hidden_layers": $layers,
@@ -76,8 +76,8 @@ else
   warned node ' of node '
   export TRI_COMM=mpi
   carried "shard.plan=hybrid run.ranks_per_node=2" \
-    "node:2:$(((numbers * k * 4 + layers * layer * 2 * k * 2 + own * 2) / 2))" "cross:2:$((numbers / 2 * (4 + 2) / 2))"
+    "node:2:$(((numbers * k * 4 + layers * layer * 2 * k * 2 + own * 2 * k) / 2))" "cross:2:$((numbers / 2 * (4 + 2) / 2))"
   carried "shard.params=world shard.grads=world shard.optimizer=world run.ranks_per_node=2" \
-    "world:4:$(((numbers * k * 4 + layers * layer * 2 * k * 2 + own * 2) * 3 / 4))"
+    "world:4:$(((numbers * k * 4 + layers * layer * 2 * k * 2 + own * 2 * k) * 3 / 4))"
   carried "shard.params=none shard.grads=none shard.optimizer=none run.ranks_per_node=2" "world:4:$((2 * numbers * 4 * 3 / 4))"
 fi
