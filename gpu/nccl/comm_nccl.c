@@ -150,8 +150,8 @@ static tri_status make_scopes(const tri_runtime *rt, tri_comm *const comm[TRI_SC
     for (int s = 0; s < TRI_SCOPE_COUNT; s++) {
       tri_scope_place place = tri_scope_find((tri_scope)s, &at_all);
       int            *at = &h->use[s][lane];
-      *at = comm[s]->size == h->size ? h->use[TRI_WORLD][lane] : -1; /* the scope is the world */
-      if (s == TRI_WORLD) *at = -1;
+      tri_scope       same = tri_comm_same(comm, (tri_scope)s); /* s itself or an earlier one */
+      *at = (int)same < s ? h->use[same][lane] : -1;
       if (!is_used(comm, (tri_scope)s, lane)) continue;
       if (s == TRI_WORLD && h->spare)
         *at = 0, h->spare = false;

@@ -208,16 +208,36 @@ static tri_status check_own_gpu(tri_comm *world, const tri_device *d) {
 /* ---- scopes ---- */
 
 tri_scope_place tri_scope_find(tri_scope s, const tri_place *at) {
-  int rank = at->local_rank * at->nodes + at->node;
+  int rank = at->local_rank * at->nodes + at->node, mates = at->local_size / at->tensor;
 
   switch (s) {
   case TRI_NODE:
     return (tri_scope_place){at->node, at->nodes, at->local_rank, at->local_size, 1, "node"};
   case TRI_CROSS:
     return (tri_scope_place){at->local_rank, at->local_size, at->node, at->nodes, at->nodes, "local rank"};
+  case TRI_TENSOR:
+    return (tri_scope_place){at->node * mates + at->local_rank % mates,
+                             at->nodes * mates,
+                             at->local_rank / mates,
+                             at->tensor,
+                             1,
+                             "group"};
+  case TRI_MATES:
+    return (tri_scope_place){at->node * at->tensor + at->local_rank / mates,
+                             at->nodes * at->tensor,
+                             at->local_rank % mates,
+                             mates,
+                             1,
+                             "group"};
   default:
     return (tri_scope_place){0, 1, rank, at->local_size * at->nodes, at->nodes, ""};
   }
+}
+
+tri_scope tri_scope_same(tri_scope s, const tri_place *at) {
+  bool inside = s == TRI_TENSOR || s == TRI_MATES;
+
+  return inside && tri_scope_find(s, at).size == at->local_size ? TRI_NODE : s;
 }
 
 static tri_status open_host(tri_device *d, tri_comm_way by, tri_comm **out) {
@@ -314,7 +334,7 @@ tri_status tri_comm_pretend(tri_scope scope, int size, const tri_device *d, tri_
 }
 
 size_t tri_comm_host_bytes(tri_comm *const comm[TRI_SCOPE_COUNT], int machine_ranks) {
-  const tri_place two_nodes = {0, 1, 0, 2};
+  const tri_place two_nodes = {0, 1, 0, 2, 1};
   const tri_comm *world = comm[TRI_WORLD];
   char            wish[WISH_BYTES];
   size_t          bytes = 0;

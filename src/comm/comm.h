@@ -14,23 +14,38 @@ struct tri_runtime;
  * its node is therefore one contiguous piece, and its share in the world is a part of that piece (shard.h).
  * runtime.c reorders MPI_COMM_WORLD once.
  *
+ * A generating model may be divided among t ranks of a node (tri_place.tensor). Let the node have L ranks,
+ * and let m = L / t. Local rank l has slice i = l / m of every matrix.
+ *
+ *   TRI_TENSOR  the t ranks of my node with my l % m. They hold one model, and my rank there is i.
+ *   TRI_MATES   the m ranks of my node with my l / m. They hold the same slice, and my rank there is l % m.
+ *
+ * Local rank l stores piece l of L of a matrix. Slice i of t is the pieces i m to i m + m - 1, which are
+ * the pieces of the mates in the order of their ranks. An all-gather over TRI_MATES therefore makes the
+ * slice, in its natural order. With t = L a rank's piece is its slice, and nothing moves. If neighbours
+ * held one model (i = l % t), the pieces of slice i would lie on ranks with other slices. Each rank would
+ * then have to gather the pieces of all ranks of its node. With t = 1, TRI_TENSOR holds this rank alone,
+ * and TRI_MATES the node.
+ *
  * Headers also speak of the parameter scope and the gradient scope. These are the ranks among which
  * shard.params and shard.grads divide a model: TRI_NODE for `node`, TRI_WORLD for `world`, and this rank
  * alone for `none`. A call that is collective over a scope of one rank does not wait for others.
  *
  * A new scope is a number here, a name in peers/rank_status.c, and a case of tri_scope_find. */
-typedef enum { TRI_WORLD, TRI_NODE, TRI_CROSS, TRI_SCOPE_COUNT } tri_scope;
+typedef enum { TRI_WORLD, TRI_NODE, TRI_CROSS, TRI_TENSOR, TRI_MATES, TRI_SCOPE_COUNT } tri_scope;
 
 /* The place of a rank in a scope. */
 typedef struct tri_scope_place {
   int         which, n;   /* number of its communicator in this scope, and of all of them */
   int         rank, size; /* its rank in the communicator, and the ranks there */
   int         nodes;      /* nodes that these ranks are on */
-  const char *of;         /* the word for `which`: "node", "local rank". "": there is only one */
+  const char *of;         /* the word for `which`: "node", "local rank", "group". "": there is only one */
 } tri_scope_place;
-/* Pure, both. `at` is the place of the rank among all. */
+/* Pure, all three. `at` is the place of the rank among all. */
 tri_scope_place tri_scope_find(tri_scope s, const tri_place *at);
-const char     *tri_scope_text(tri_scope s);
+/* Returns TRI_NODE if s is TRI_TENSOR or TRI_MATES and holds the whole node. Returns s otherwise. */
+tri_scope   tri_scope_same(tri_scope s, const tri_place *at);
+const char *tri_scope_text(tri_scope s);
 typedef enum { TRI_SUM, TRI_MAX } tri_redop;
 /* How a communicator carries out collectives on device memory. The way is chosen when it is opened:
  *   SHM     through host memory shared by the ranks of one machine, and through MPI between machines

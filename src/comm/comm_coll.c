@@ -47,11 +47,16 @@ void tri_comm_expect(tri_comm *c, tri_coll_kind k) {
   if (c && c->size > 1) c->expected |= 1u << k;
 }
 
+tri_scope tri_comm_same(tri_comm *const comm[TRI_SCOPE_COUNT], tri_scope s) {
+  if ((s == TRI_TENSOR || s == TRI_MATES) && comm[s]->size == comm[TRI_NODE]->size) s = TRI_NODE;
+  return comm[s]->size == comm[TRI_WORLD]->size ? TRI_WORLD : s;
+}
+
 unsigned tri_comm_kinds(tri_comm *const comm[TRI_SCOPE_COUNT], tri_scope s) {
   unsigned kinds = 0;
 
   for (int i = 0; i < TRI_SCOPE_COUNT; i++)
-    if ((comm[i]->size == comm[TRI_WORLD]->size ? TRI_WORLD : (tri_scope)i) == s) kinds |= comm[i]->expected;
+    if (tri_comm_same(comm, (tri_scope)i) == s) kinds |= comm[i]->expected;
   return kinds;
 }
 

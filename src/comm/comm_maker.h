@@ -13,8 +13,12 @@ typedef struct tri_comm_maker {
   tri_status (*open)(tri_device *d, tri_comm **out);
 } tri_comm_maker;
 
-/* Implemented in comm_coll.c. Bit set of the collectives expected on scope s, as bits of tri_coll_kind. A
- * scope that contains all ranks counts as the world. Its bits are merged there and its own set is empty. */
+/* Implemented in comm_coll.c. The scope as which s counts: a scope with all ranks counts as the world, and
+ * one of TRI_TENSOR and TRI_MATES with all ranks of the node counts as the node. The ranks have the same
+ * order. */
+tri_scope tri_comm_same(tri_comm *const comm[TRI_SCOPE_COUNT], tri_scope s);
+/* Bit set of the collectives expected on scope s, as bits of tri_coll_kind. The bits of a scope that counts as
+ * another are merged there, and its own set is empty. */
 unsigned    tri_comm_kinds(tri_comm *const comm[TRI_SCOPE_COUNT], tri_scope s);
 const char *tri_coll_text(tri_coll_kind k);
 /* Makes the trace note of collective k, which begins now: its bytes, and the label given by its caller or

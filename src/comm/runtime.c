@@ -454,7 +454,7 @@ static tri_status open_runtime(int ranks_per_node, tri_runtime *out) {
   int        rank = 0;
   tri_status st = TRI_OK;
 
-  *out = (tri_runtime){.cores = count_cores()};
+  *out = (tri_runtime){.cores = count_cores(), .tensor = 1};
   n_open++;
   if (gethostname(out->host, sizeof out->host - 1) || !out->host[0]) strcpy(out->host, "localhost");
   TRI_TRY_DONE(start_mpi());
@@ -487,7 +487,7 @@ tri_status tri_runtime_pretend(int ranks, int machine_ranks, int ranks_per_node,
   tri_quota mine;
 
   read_quota(&mine);
-  *out = (tri_runtime){.world_size = ranks, .machine_ranks = machine_ranks, .launcher = "check"};
+  *out = (tri_runtime){.world_size = ranks, .machine_ranks = machine_ranks, .launcher = "check", .tensor = 1};
   out->cores = count_cores();
   out->quota_cores = tri_quota_share(&mine, &mine, 1) / machine_ranks;
   out->machine_cores = online > out->cores && machine_ranks > 1 ? (int)online : out->cores;
@@ -503,7 +503,7 @@ static void free_comm(void **comm) {
 }
 
 tri_place tri_runtime_place(const tri_runtime *rt) {
-  return (tri_place){rt->local_rank, rt->local_size, rt->node, rt->nodes};
+  return (tri_place){rt->local_rank, rt->local_size, rt->node, rt->nodes, rt->tensor};
 }
 
 void tri_runtime_close(tri_runtime *rt) {

@@ -18,6 +18,7 @@ typedef struct tri_runtime {
   double      quota_cores;   /* cores that control groups leave to each rank (quota.h). INFINITY: all */
   char        host[64];
   const char *launcher;    /* the source of these facts: "pmix", "slurm", "mpi", "single". Printed at start */
+  int         tensor;      /* tri_place.tensor. 1, until the caller sets another before communicators open */
   void       *mpi_world;   /* MPI_Comm *, owned: every rank, renumbered local_rank * nodes + node */
   void       *mpi_machine; /* MPI_Comm *, owned: the ranks of this real machine */
 } tri_runtime;

@@ -1,4 +1,4 @@
-/* session.c - opens the objects that every command needs: MPI, the device, its stream, three
+/* session.c - opens the objects that every command needs: MPI, the device, its stream, the
  * communicators. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "session.h"
@@ -108,6 +108,18 @@ static tri_status check_threads(const tri_session *s, const char *name) {
 
 tri_status tri_session_check_threads(const tri_session *s) { return check_threads(s, "run.threads"); }
 
+/* Divides a generating model among `tensor` ranks of a node. */
+static tri_status set_tensor(tri_runtime *rt, int tensor) {
+  if (tensor < 0 || (tensor > 0 && rt->local_size % tensor))
+    TRI_FAIL(
+        TRI_ECONFIG,
+        "a model cannot be divided among %d ranks: a node has %d rank%s here, and the number must divide "
+        "them (tensor_parallel_size)",
+        tensor, rt->local_size, rt->local_size == 1 ? "" : "s");
+  rt->tensor = tensor ? tensor : 1;
+  return TRI_OK;
+}
+
 tri_status tri_session_open(const tri_session_opt *opt, tri_session *out) {
   tri_session *s = out;
   const char  *name;
@@ -115,6 +127,7 @@ tri_status tri_session_open(const tri_session_opt *opt, tri_session *out) {
   *s = (tri_session){0};
   tri_comm_peers_open(opt->timeout_s);
   TRI_TRY(tri_runtime_open(opt->ranks_per_node, &s->rt));
+  TRI_TRY(set_tensor(&s->rt, opt->tensor));
   s->place = tri_runtime_place(&s->rt);
   choose_threads(opt, s);
   TRI_TRY(check_threads(s, opt->threads_name ? opt->threads_name : "run.threads"));
@@ -138,6 +151,7 @@ tri_status tri_session_pretend_gpu(const tri_session_opt *opt, int ranks, int ma
 
   *s = (tri_session){.pretended = true};
   TRI_TRY(tri_runtime_pretend(ranks, machine_ranks, opt->ranks_per_node, &s->rt));
+  TRI_TRY(set_tensor(&s->rt, opt->tensor));
   s->place = tri_runtime_place(&s->rt);
   choose_threads(opt, s);
   if (gpu_bytes)

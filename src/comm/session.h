@@ -1,4 +1,4 @@
-/* session.h - the objects that every command opens first: MPI, the device, its stream, three
+/* session.h - the objects that every command opens first: MPI, the device, its stream, the
  * communicators. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SESSION_H
@@ -31,9 +31,11 @@ typedef struct tri_session_opt {
   /* A rank that others wait for this long ends the run (peers/peers.h). 0: never. */
   double      timeout_s;
   const char *threads_name; /* the user's name for `threads`. NULL: run.threads */
+  int         tensor;       /* ranks of a node that generate as one model (comm.h). 0: 1 */
 } tri_session_opt;
 
-/* Collective over MPI_COMM_WORLD. After a failure leave with tri_session_leave. */
+/* Collective over MPI_COMM_WORLD. After a failure leave with tri_session_leave. TRI_ECONFIG: opt->tensor does
+ * not divide the ranks of a node. */
 TRI_CHECKED tri_status tri_session_open(const tri_session_opt *opt, tri_session *out);
 /* Not collective, without MPI. Opens a session of rank 0 for plans. The other ranks of `ranks` do not exist.
  * machine_ranks ranks are on this machine. The device is the CPU, whatever opt->device says. Nothing can run

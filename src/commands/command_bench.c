@@ -104,7 +104,7 @@ static tri_status start(const request *q) {
   tri_config      cfg = {0};
   tri_text        notes = {0};
   char            device[TRI_CONFIG_WORD_BYTES] = "auto";
-  tri_session_opt opt = {device, 0, (int)q->threads, 600, q->threads ? "--threads" : NULL};
+  tri_session_opt opt = {device, 0, (int)q->threads, 600, q->threads ? "--threads" : NULL, 1};
   tri_status      st = TRI_OK;
 
   if (q->deck) {

@@ -78,8 +78,11 @@ static void note_end(const tri_trainer *t, tri_train_end end, tri_status st, int
 static tri_status run(const tri_config *cfg, int *code) {
   tri_session     se = {0};
   char            device[TRI_CONFIG_WORD_BYTES];
-  tri_session_opt opt = {device, (int)cfg->run.ranks_per_node, (int)cfg->run.threads, cfg->run.timeout_s,
-                         NULL};
+  tri_session_opt opt = {.device = device,
+                         .ranks_per_node = (int)cfg->run.ranks_per_node,
+                         .threads = (int)cfg->run.threads,
+                         .timeout_s = cfg->run.timeout_s,
+                         .tensor = 1};
   tri_trainer     t = {0};
   tri_train_end   end = TRI_TRAIN_FINISHED;
   tri_runlog     *events = NULL;

@@ -330,7 +330,7 @@ static const double late_s = 86400;
 
 static tri_status evaluate(const char *model, const tri_eval_request *q, tri_eval_run *run) {
   tri_session     se = {0};
-  tri_session_opt opt = {"auto", 0, (int)q->threads, late_s, "--threads"};
+  tri_session_opt opt = {"auto", 0, (int)q->threads, late_s, "--threads", 1};
   tri_trainer     t = {0};
   tri_eval_sum    all, of_set[TRI_CONFIG_EVAL_SETS];
   char            path[TRI_CKPT_PATH_BYTES];

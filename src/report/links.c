@@ -69,14 +69,15 @@ done:
 static double rate_of(const tri_flow *f) { return f->s > 0 ? f->bytes / f->s : NAN; }
 
 /* World ranks are local rank * nodes + node (comm.h). */
-static tri_scope_place place_of(tri_scope scope, int rank, int ranks, int nodes) {
-  return tri_scope_find(scope, &(tri_place){rank / nodes, ranks / nodes, rank % nodes, nodes});
+static tri_scope_place place_of(tri_scope scope, int rank, int ranks, int nodes, int tensor) {
+  return tri_scope_find(scope, &(tri_place){rank / nodes, ranks / nodes, rank % nodes, nodes, tensor});
 }
 
 /* Returns the slowest communicator of the scope, and its number in *which. Each communicator counts by the
  * rank that waited least. */
-static tri_flow find_slowest(const tri_link_seen *all, int ranks, int nodes, tri_scope scope, int *which) {
-  int      n = place_of(scope, 0, ranks, nodes).n;
+static tri_flow find_slowest(const tri_link_seen *all, int ranks, int nodes, int tensor, tri_scope scope,
+                             int *which) {
+  int      n = place_of(scope, 0, ranks, nodes, tensor).n;
   tri_flow slowest = {0, 0, 0};
 
   *which = 0;
@@ -84,7 +85,8 @@ static tri_flow find_slowest(const tri_link_seen *all, int ranks, int nodes, tri
     tri_flow fastest = {0, 0, 0};
     for (int r = 0; r < ranks; r++) {
       const tri_flow *f = &all[r * TRI_SCOPE_COUNT + scope].best;
-      if (place_of(scope, r, ranks, nodes).which == k && f->s > 0 && !(rate_of(f) <= rate_of(&fastest)))
+      if (place_of(scope, r, ranks, nodes, tensor).which == k && f->s > 0 &&
+          !(rate_of(f) <= rate_of(&fastest)))
         fastest = *f;
     }
     if (fastest.s <= 0 || rate_of(&fastest) >= rate_of(&slowest)) continue;
@@ -106,17 +108,17 @@ static void plan_row(tri_link_row *row, const tri_flow *f, int across, const tri
   row->large = s > 10 * one.rings * tri_machine_ring(m, size, across, 0);
 }
 
-int tri_links_rows(const tri_link_seen *all, int ranks, int nodes, const tri_machine *m,
+int tri_links_rows(const tri_link_seen *all, int ranks, int nodes, int tensor, const tri_machine *m,
                    tri_link_row row[TRI_SCOPE_COUNT]) {
   int n = 0;
 
   for (int i = 0; i < TRI_SCOPE_COUNT; i++) {
     tri_scope       scope = shown(i);
-    tri_scope_place place = place_of(scope, 0, ranks, nodes);
+    tri_scope_place place = place_of(scope, 0, ranks, nodes, tensor);
     tri_flow        slowest;
     if (place.size == 1 || all[scope].bytes <= 0) continue;
     row[n] = (tri_link_row){.scope = scope, .ranks = place.size, .bytes = all[scope].bytes};
-    slowest = find_slowest(all, ranks, nodes, scope, &row[n].which);
+    slowest = find_slowest(all, ranks, nodes, tensor, scope, &row[n].which);
     plan_row(&row[n], &slowest, place.nodes, m);
     n++;
   }
@@ -172,7 +174,7 @@ tri_status tri_links_warning(const tri_link_row *slow, bool measured, tri_text *
   const char *of;
 
   TRI_TRY(tri_text_printf(out, "the %s communicator", tri_scope_text(slow->scope)));
-  of = tri_scope_find(slow->scope, &(tri_place){0, 1, 0, 1}).of;
+  of = tri_scope_find(slow->scope, &(tri_place){0, 1, 0, 1, 1}).of;
   if (of[0]) TRI_TRY(tri_text_printf(out, " of %s %d", of, slow->which));
   return tri_text_printf(
       out,

@@ -11,7 +11,7 @@
 /* Not collective. Starts a step. */
 void tri_links_begin(tri_comm *const comm[TRI_SCOPE_COUNT]);
 /* Not collective, but every rank calls it. Adds to the step's metrics, since tri_links_begin, for each
- * communicator of several ranks that has carried anything in this run (node, cross, world):
+ * communicator of several ranks that has carried anything in this run (node, cross, tensor, mates, world):
  *   mem_moved_node_bytes    bytes sent by a rank (tri_traffic)
  *   comm_node_bytes_per_s   rate of its fastest large collective, on the rank that waited least. null if the
  *                           step had no large one. Missing if collectives are not timed */
@@ -40,9 +40,9 @@ typedef struct tri_link_row {
   double rate, planned;
   bool   large; /* latency is less than a tenth of the planned time */
 } tri_link_row;
-/* Pure. Makes rows from all [ranks, TRI_SCOPE_COUNT] in rank order, for the scopes node, cross and world with
- * several ranks and any traffic. Returns their number. */
-int tri_links_rows(const tri_link_seen *all, int ranks, int nodes, const tri_machine *m,
+/* Pure. Makes rows from all [ranks, TRI_SCOPE_COUNT] in rank order, for the scopes with several ranks and any
+ * traffic, the world last. tensor is that of tri_place. Returns their number. */
+int tri_links_rows(const tri_link_seen *all, int ranks, int nodes, int tensor, const tri_machine *m,
                    tri_link_row row[TRI_SCOPE_COUNT]);
 /* Pure. Appends a table of the rows, indented by 15 from its second line on. `measured` says that the planned
  * figures are doctor's. Speeds above the plan are not reported, because doctor's figures include waits and a

@@ -307,7 +307,7 @@ static tri_status say_links(const tri_trainer *t, const tri_link_seen *all) {
   int                 n;
 
   TRI_TRY(tri_links_machine(t->se->device, t->se->threads, &m, &measured));
-  n = tri_links_rows(all, t->se->rt.world_size, t->se->rt.nodes, &m, row);
+  n = tri_links_rows(all, t->se->rt.world_size, t->se->rt.nodes, t->se->place.tensor, &m, row);
   if (n == 0) return TRI_OK;
   TRI_TRY_DONE(tri_text_printf(&table, "  traffic      "));
   TRI_TRY_DONE(tri_links_words(row, n, measured, &table));

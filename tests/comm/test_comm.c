@@ -106,7 +106,7 @@ static void give_files(void) {
 }
 
 /* False: this build lacks the communicator. */
-static bool open_setup(setup *u, const char *device, int ranks_per_node, way w, size_t bytes) {
+static bool open_setup(setup *u, const char *device, int ranks_per_node, int tensor, way w, size_t bytes) {
   size_t     stage_bytes;
   tri_status st;
 
@@ -116,6 +116,7 @@ static bool open_setup(setup *u, const char *device, int ranks_per_node, way w, 
   u->arena = near;
   ask_for(way_asked[w]);
   CHECK(tri_runtime_open(ranks_per_node, &u->rt) == TRI_OK);
+  u->rt.tensor = tensor;
   CHECK(tri_device_open(device, u->rt.local_rank, 2, &u->d) == TRI_OK);
   if (w == NCCL) allow_sharing(u->d), pretend_machines(u);
   CHECK(u->d->ops->stream_open(u->d, "comm", &u->s) == TRI_OK);
@@ -302,34 +303,42 @@ static bool serves(way w, const char *device) {
   return w == STAGED || (strcmp(device, "cpu") ? w == NCCL : w < STAGED);
 }
 
-static void for_all(size_t bytes, void (*body)(setup *u)) {
+/* most: the largest number of ranks that hold one model together. Every number up to it that divides a node is
+ * tested. */
+static void for_divided(size_t bytes, int most, void (*body)(setup *u)) {
   static const int ranks_per_node[] = {0, 1, 2};
   const char      *only = getenv("TRI_TEST_COMM"); /* one of way_name, or all */
 
   for (int dev = 0; tri_device_at(dev); dev++)
     for (int w = 0; w < N_WAYS; w++)
-      for (size_t i = 0; i < sizeof ranks_per_node / sizeof ranks_per_node[0]; i++) {
+      for (int i = 0; i < 3 * most; i++) {
         setup u;
         bool  one = rt.world_size == 1; /* a scope of one rank never tests the place of a buffer */
+        int   node = ranks_per_node[i / most], tensor = 1 + i % most;
         if (!serves((way)w, tri_device_at(dev)->name) || (only && strcmp(only, way_name[w]))) continue;
-        if (ranks_per_node[i] && rt.world_size % ranks_per_node[i]) continue;
-        if (one && ranks_per_node[i] == 2) continue;
+        if (node && rt.world_size % node) continue;
+        if (one && node == 2) continue;
+        if ((node ? node : rt.world_size) % tensor) continue;
         any_order = w == NCCL;
-        if (open_setup(&u, tri_device_at(dev)->name, ranks_per_node[i], (way)w, bytes)) body(&u);
+        if (open_setup(&u, tri_device_at(dev)->name, node, tensor, (way)w, bytes)) body(&u);
         close_setup(&u);
       }
   ask_for(NULL);
 }
 
-/* For up to 3 nodes of 3 ranks: the communicators of a scope have every rank once. */
-static void check_places(tri_scope s, int ranks, int nodes) {
-  int             met[9][9] = {{0}};
-  tri_scope_place first = tri_scope_find(s, &(tri_place){0, ranks, 0, nodes});
+static void for_all(size_t bytes, void (*body)(setup *u)) { for_divided(bytes, 1, body); }
 
+/* For up to 3 nodes of 4 ranks: the communicators of a scope have every rank once. */
+static void check_places(tri_scope s, int ranks, int nodes, int tensor) {
+  int             met[12][12] = {{0}};
+  tri_scope_place first;
+
+  if (ranks % tensor) return;
+  first = tri_scope_find(s, &(tri_place){0, ranks, 0, nodes, tensor});
   CHECK(first.n * first.size == ranks * nodes && first.which == 0 && first.rank == 0);
   for (int l = 0; l < ranks; l++)
     for (int k = 0; k < nodes; k++) {
-      tri_scope_place x = tri_scope_find(s, &(tri_place){l, ranks, k, nodes});
+      tri_scope_place x = tri_scope_find(s, &(tri_place){l, ranks, k, nodes, tensor});
       CHECK(x.n == first.n && x.size == first.size && x.nodes == first.nodes && x.which < x.n &&
             x.rank < x.size);
       CHECK(!met[x.which][x.rank]++);
@@ -337,19 +346,31 @@ static void check_places(tri_scope s, int ranks, int nodes) {
 }
 
 static void test_places(void **state) {
-  tri_scope_place x = tri_scope_find(TRI_WORLD, &(tri_place){2, 3, 1, 2});
+  const tri_place at = {2, 3, 1, 2, 1}, divided = {2, 8, 1, 3, 4};
+  tri_scope_place x = tri_scope_find(TRI_WORLD, &at);
 
   (void)state;
   for (int s = 0; s < TRI_SCOPE_COUNT; s++) {
     CHECK(strcmp(tri_scope_text((tri_scope)s), "?") != 0);
-    for (int i = 0; i < 9; i++) check_places((tri_scope)s, 1 + i / 3, 1 + i % 3);
+    for (int i = 0; i < 48; i++) check_places((tri_scope)s, 1 + i / 12, 1 + i / 4 % 3, 1 + i % 4);
   }
   CHECK(x.rank == 5 && x.size == 6 && x.nodes == 2 && !x.of[0] &&
         !strcmp(tri_scope_text(TRI_WORLD), "world"));
-  x = tri_scope_find(TRI_NODE, &(tri_place){2, 3, 1, 2});
+  x = tri_scope_find(TRI_NODE, &at);
   CHECK(x.which == 1 && x.n == 2 && x.rank == 2 && x.nodes == 1 && !strcmp(x.of, "node"));
-  x = tri_scope_find(TRI_CROSS, &(tri_place){2, 3, 1, 2});
+  x = tri_scope_find(TRI_CROSS, &at);
   CHECK(x.which == 2 && x.n == 3 && x.rank == 1 && x.nodes == 2 && !strcmp(x.of, "local rank"));
+  x = tri_scope_find(TRI_TENSOR, &at);
+  CHECK(x.size == 1 && x.rank == 0 && x.which == 5 && x.n == 6 &&
+        tri_scope_same(TRI_TENSOR, &at) == TRI_TENSOR);
+  CHECK(tri_scope_find(TRI_MATES, &at).size == 3 && tri_scope_same(TRI_MATES, &at) == TRI_NODE);
+  /* node 1 of 3, 8 ranks, 4 a model: models are ranks 0 2 4 6 and 1 3 5 7, mates 0 1, 2 3, 4 5, 6 7 */
+  x = tri_scope_find(TRI_TENSOR, &divided);
+  CHECK(x.which == 2 && x.n == 6 && x.rank == 1 && x.size == 4 && x.nodes == 1 && !strcmp(x.of, "group"));
+  x = tri_scope_find(TRI_MATES, &divided);
+  CHECK(x.which == 5 && x.n == 12 && x.rank == 0 && x.size == 2 && x.nodes == 1 && !strcmp(x.of, "group"));
+  CHECK(tri_scope_same(TRI_TENSOR, &divided) == TRI_TENSOR && tri_scope_same(TRI_NODE, &divided) == TRI_NODE);
+  CHECK(tri_scope_same(TRI_TENSOR, &(tri_place){2, 8, 1, 3, 8}) == TRI_NODE);
 }
 
 static void body_scopes(setup *u) {
@@ -358,6 +379,26 @@ static void body_scopes(setup *u) {
   CHECK(u->comm[TRI_WORLD]->size == r->world_size && u->comm[TRI_WORLD]->rank == r->world_rank);
   CHECK(u->comm[TRI_NODE]->size == r->local_size && u->comm[TRI_NODE]->rank == r->local_rank);
   CHECK(u->comm[TRI_CROSS]->size == r->nodes && u->comm[TRI_CROSS]->rank == r->node);
+  CHECK(u->comm[TRI_TENSOR]->size == r->tensor);
+  CHECK(u->comm[TRI_MATES]->size == r->local_size / r->tensor);
+}
+
+/* Local rank l has piece l of the numbers 0, 1, 2, ... The mates gather their slice of them in order, and the
+ * ranks of a model gather the slices to all of them. Mates of one rank move nothing. */
+static void body_slices(setup *u) {
+  enum { N = 77 };
+  tri_comm *tensor = u->comm[TRI_TENSOR], *mates = u->comm[TRI_MATES];
+  int32_t  *piece = (int32_t *)u->arena, *slice = piece + N, *whole = slice + N * mates->size;
+  int64_t   begin = (int64_t)N * mates->size * tensor->rank;
+
+  for (int i = 0; i < N; i++) piece[i] = u->rt.local_rank * N + i;
+  put(u, piece, N * sizeof *piece);
+  CHECK(tri_all_gather(mates, far(u, slice), far(u, piece), N, TRI_I32, u->s, NULL) == TRI_OK);
+  CHECK(tri_all_gather(tensor, far(u, whole), far(u, slice), N * mates->size, TRI_I32, u->s, NULL) == TRI_OK);
+  get(u, slice, (size_t)(N * (mates->size + u->rt.local_size)) * sizeof *slice);
+  for (int i = 0; i < N * mates->size; i++) CHECK(slice[i] == begin + i);
+  for (int i = 0; i < N * u->rt.local_size; i++) CHECK(whole[i] == i);
+  CHECK(mates->traffic.bytes == 4.0 * N * (mates->size - 1));
 }
 
 static void body_collectives(setup *u) {
@@ -611,8 +652,9 @@ static void body_sleep(setup *u) {
   CHECK(tri_comm_wait(c, &req, u->s) == TRI_OK);
 }
 
-static void test_scopes(void **state) { (void)state, for_all(SMALL, body_scopes); }
-static void test_collectives(void **state) { (void)state, for_all(SMALL, body_collectives); }
+static void test_scopes(void **state) { (void)state, for_divided(SMALL, MAX_RANKS, body_scopes); }
+static void test_slices(void **state) { (void)state, for_divided(SMALL, MAX_RANKS, body_slices); }
+static void test_collectives(void **state) { (void)state, for_divided(SMALL, 2, body_collectives); }
 static void test_big(void **state) { (void)state, for_all(ARENA, body_big); }
 static void test_two_stages(void **state) { (void)state, for_all(SMALL, body_two_stages); }
 static void test_pending(void **state) { (void)state, for_all(SMALL, body_pending); }
@@ -637,7 +679,7 @@ int main(void) {
       cmocka_unit_test(test_big),     cmocka_unit_test(test_two_stages), cmocka_unit_test(test_pending),
       cmocka_unit_test(test_control), cmocka_unit_test(test_agree),      cmocka_unit_test(test_disagree),
       cmocka_unit_test(test_choice),  cmocka_unit_test(test_segment),    cmocka_unit_test(test_few_files),
-      cmocka_unit_test(test_sleep),
+      cmocka_unit_test(test_sleep),   cmocka_unit_test(test_slices),
   };
   int failed;
 

@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "base/error.h"
+#include "comm/session.h"
 #include "ranks_case.h"
 #include "refusal_case.h"
 
@@ -44,6 +45,26 @@ static void test_pretended_nodes(void **state) {
   }
 }
 
+/* A model is divided only among a number of ranks that divides its node's. */
+static void test_tensor(void **state) {
+  (void)state;
+  for (int t = -1; t <= 5; t++) {
+    tri_session     se;
+    tri_session_opt opt = {.device = "cpu", .ranks_per_node = 4, .threads = 1, .tensor = t};
+    tri_status      st = tri_session_pretend(&opt, 8, 1, &se);
+    CHECK((st == TRI_OK) == (t == 0 || t == 1 || t == 2 || t == 4), "%d", t);
+    if (st == TRI_OK) {
+      int size = t ? t : 1;
+      CHECK(se.place.tensor == size && se.comm[TRI_TENSOR]->size == size &&
+            se.comm[TRI_MATES]->size == 4 / size);
+      tri_session_close(&se);
+      continue;
+    }
+    CHECK(st == TRI_ECONFIG && refusal_is("4"));
+    tri_error_clear();
+  }
+}
+
 /* These run before MPI is up. */
 static void check_abort_without_mpi(void) {
   int   status = 0;
@@ -60,6 +81,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_real_node),
       cmocka_unit_test(test_pretended_nodes),
+      cmocka_unit_test(test_tensor),
   };
 
   check_abort_without_mpi();

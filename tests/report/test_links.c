@@ -59,20 +59,26 @@ static void the_fastest_of_the_large_counts(void **state) {
 }
 
 static void a_step_has_its_own(void **state) {
-  tri_comm c[TRI_SCOPE_COUNT] = {
-      {.scope = TRI_WORLD, .size = 4}, {.scope = TRI_NODE, .size = 4}, {.scope = TRI_CROSS, .size = 1}};
-  tri_comm    *comm[] = {&c[0], &c[1], &c[2]};
+  tri_comm     c[TRI_SCOPE_COUNT] = {{.scope = TRI_WORLD, .size = 4},
+                                     {.scope = TRI_NODE, .size = 4},
+                                     {.scope = TRI_CROSS, .size = 1},
+                                     {.scope = TRI_TENSOR, .size = 2},
+                                     {.scope = TRI_MATES, .size = 2}};
+  tri_comm    *comm[] = {&c[0], &c[1], &c[2], &c[3], &c[4]};
   tri_coll     k = coll(TRI_ALL_GATHER, 100, TRI_F32);
   tri_metrics *m;
 
   (void)state;
   c[TRI_NODE].traffic.bytes = c[TRI_NODE].traffic.step_bytes = 1200;
+  c[TRI_MATES].traffic.bytes = c[TRI_MATES].traffic.step_bytes = 600;
   tri_coll_timed(&c[TRI_NODE], &k, 3);
   assert_int_equal(tri_metrics_open(NULL, -1, 0, &m), TRI_OK);
   tri_links_report(comm, m);
   assert_true(tri_metric_get(m, "mem_moved_node_bytes") == 1200);
   assert_true(tri_metric_get(m, "comm_node_bytes_per_s") == 400);
+  assert_true(tri_metric_get(m, "mem_moved_mates_bytes") == 600);
   assert_false(tri_metric_has(m, "mem_moved_world_bytes")); /* carried nothing */
+  assert_false(tri_metric_has(m, "mem_moved_tensor_bytes"));
   assert_false(tri_metric_has(m, "mem_moved_cross_bytes")); /* has one rank */
   tri_metrics_close(&m);
   tri_links_begin(comm);
@@ -86,7 +92,7 @@ static void a_step_has_its_own(void **state) {
 
 static void what_is_not_timed_has_no_rate(void **state) {
   tri_comm  c = {.scope = TRI_WORLD, .size = 2, .traffic = {.bytes = 8, .step_bytes = 8}}, one = {.size = 1};
-  tri_comm *comm[] = {&c, &one, &one};
+  tri_comm *comm[] = {&c, &one, &one, &one, &one};
   tri_metrics *m;
 
   (void)state;
@@ -119,7 +125,7 @@ static void rows_have_the_slowest_communicator(void **state) {
   (void)state;
   see(all, TRI_NODE, 6000, 1, node);
   see(all, TRI_CROSS, 6000, 2, cross);
-  assert_int_equal(tri_links_rows(all, RANKS, NODES, &machine, row), 2);
+  assert_int_equal(tri_links_rows(all, RANKS, NODES, 1, &machine, row), 2);
   assert_true(row[0].scope == TRI_NODE && row[0].ranks == 3 && row[0].bytes == 60000);
   /* node 0: ranks 0, 2, 4, the fastest 8 s; node 1: ranks 1, 3, 5, the fastest 20 s */
   assert_true(row[0].which == 1 && row[0].rate == 300);
@@ -140,10 +146,25 @@ static void the_world_goes_at_the_rate_between_nodes(void **state) {
 
   (void)state;
   see(all, TRI_WORLD, 50, 1, s);
-  assert_int_equal(tri_links_rows(all, RANKS, NODES, &machine, row), 1);
+  assert_int_equal(tri_links_rows(all, RANKS, NODES, 1, &machine, row), 1);
   /* 5 hops, 2 of them between nodes: 23 s; 50 bytes at 10 a second: 5 s: mostly latency */
   assert_true(row[0].which == 0 && row[0].rate == 50 && fabs(row[0].planned - 50.0 / 28) < 1e-9);
   assert_false(row[0].large);
+}
+
+/* 1 node of 4 ranks. Ranks 0 and 2 hold one model, 1 and 3 the other. Mates are 0 and 1, 2 and 3. */
+static void a_divided_node_has_its_groups(void **state) {
+  tri_link_seen all[RANKS * TRI_SCOPE_COUNT] = {{0}};
+  tri_link_row  row[TRI_SCOPE_COUNT];
+  const double  tensor[RANKS] = {8, 30, 9, 20}, mates[RANKS] = {8, 30, 9, 20};
+
+  (void)state;
+  see(all, TRI_TENSOR, 6000, 1, tensor);
+  see(all, TRI_MATES, 6000, 1, mates);
+  assert_int_equal(tri_links_rows(all, 4, 1, 2, &machine, row), 2);
+  assert_true(row[0].scope == TRI_TENSOR && row[0].ranks == 2 && row[0].which == 1 && row[0].rate == 300);
+  assert_true(row[1].scope == TRI_MATES && row[1].ranks == 2 && row[1].which == 1);
+  assert_true(fabs(row[1].rate - 6000.0 / 9) < 1e-9);
 }
 
 static void a_run_of_one_rank_has_no_rows(void **state) {
@@ -151,7 +172,7 @@ static void a_run_of_one_rank_has_no_rows(void **state) {
   tri_link_row  row[TRI_SCOPE_COUNT];
 
   (void)state;
-  assert_int_equal(tri_links_rows(all, 1, 1, &machine, row), 0);
+  assert_int_equal(tri_links_rows(all, 1, 1, 1, &machine, row), 0);
 }
 
 static void the_slowest_is_warned_of(void **state) {
@@ -203,6 +224,7 @@ int main(void) {
       cmocka_unit_test(what_is_not_timed_has_no_rate),
       cmocka_unit_test(rows_have_the_slowest_communicator),
       cmocka_unit_test(the_world_goes_at_the_rate_between_nodes),
+      cmocka_unit_test(a_divided_node_has_its_groups),
       cmocka_unit_test(a_run_of_one_rank_has_no_rows),
       cmocka_unit_test(the_slowest_is_warned_of),
       cmocka_unit_test(a_table_has_a_row_for_each),

@@ -29,7 +29,7 @@ static tri_layout layout_at(tri_shard_plan plan, tri_place at, bool train) {
 static const tri_shard_plan zero3 = {TRI_SHARD_WORLD, TRI_SHARD_WORLD, TRI_SHARD_WORLD};
 
 static void params_lie_in_order(void **state) {
-  tri_layout l = layout_at(zero3, (tri_place){0, 1, 0, 1}, true);
+  tri_layout l = layout_at(zero3, (tri_place){0, 1, 0, 1, 1}, true);
 
   (void)state;
   assert_int_equal(param[0].offset, 0);
@@ -49,14 +49,14 @@ static void shares_by_hand(void **state) {
     int64_t         padded, begin, count;
     tri_range       piece[PARAMS]; /* each param's */
   } row[] = {
-      {{0, 1, 0, 1}, TRI_SHARD_WORLD, 256, 0, 256, {{0, 35}, {0, 45}, {0, 2}, {0, 66}}},
-      {{1, 2, 0, 1}, TRI_SHARD_NONE, 256, 0, 256, {{0, 35}, {0, 45}, {0, 2}, {0, 66}}},
-      {{1, 2, 0, 1}, TRI_SHARD_NODE, 256, 128, 128, {{0, 0}, {0, 0}, {0, 0}, {0, 66}}},
-      {{0, 2, 1, 2}, TRI_SHARD_NODE, 256, 0, 128, {{0, 35}, {0, 45}, {0, 2}, {0, 0}}},
-      {{0, 2, 1, 2}, TRI_SHARD_WORLD, 256, 64, 64, {{0, 0}, {0, 45}, {0, 2}, {0, 0}}},
-      {{1, 2, 1, 2}, TRI_SHARD_WORLD, 256, 192, 64, {{0, 0}, {0, 0}, {0, 0}, {64, 2}}},
-      {{1, 2, 2, 3}, TRI_SHARD_NODE, 384, 192, 192, {{0, 0}, {0, 0}, {0, 0}, {64, 2}}},
-      {{1, 2, 2, 3}, TRI_SHARD_WORLD, 384, 320, 64, {{0, 0}, {0, 0}, {0, 0}, {0, 0}}},
+      {{0, 1, 0, 1, 1}, TRI_SHARD_WORLD, 256, 0, 256, {{0, 35}, {0, 45}, {0, 2}, {0, 66}}},
+      {{1, 2, 0, 1, 1}, TRI_SHARD_NONE, 256, 0, 256, {{0, 35}, {0, 45}, {0, 2}, {0, 66}}},
+      {{1, 2, 0, 1, 1}, TRI_SHARD_NODE, 256, 128, 128, {{0, 0}, {0, 0}, {0, 0}, {0, 66}}},
+      {{0, 2, 1, 2, 1}, TRI_SHARD_NODE, 256, 0, 128, {{0, 35}, {0, 45}, {0, 2}, {0, 0}}},
+      {{0, 2, 1, 2, 1}, TRI_SHARD_WORLD, 256, 64, 64, {{0, 0}, {0, 45}, {0, 2}, {0, 0}}},
+      {{1, 2, 1, 2, 1}, TRI_SHARD_WORLD, 256, 192, 64, {{0, 0}, {0, 0}, {0, 0}, {64, 2}}},
+      {{1, 2, 2, 3, 1}, TRI_SHARD_NODE, 384, 192, 192, {{0, 0}, {0, 0}, {0, 0}, {64, 2}}},
+      {{1, 2, 2, 3, 1}, TRI_SHARD_WORLD, 384, 320, 64, {{0, 0}, {0, 0}, {0, 0}, {0, 0}}},
   };
 
   (void)state;
@@ -79,7 +79,7 @@ static void padding_is_the_smallest_multiple(void **state) {
 
   (void)state;
   for (int world = 1; world <= 9; world++) {
-    tri_layout l = tri_layout_make(&one, zero3, (tri_place){0, world, 0, 1}, true);
+    tri_layout l = tri_layout_make(&one, zero3, (tri_place){0, world, 0, 1, 1}, true);
     for (one.count = 0; one.count < 3 * 64 * world; one.count += 7) {
       int64_t p = tri_layout_padded(&l, 0);
       assert_true(p >= one.count && p - one.count < 64 * world && p % (64 * world) == 0);
@@ -95,7 +95,7 @@ static void every_element_once(int local_size, int nodes) {
   int seen[PARAMS][MOST] = {{0}}, of_node[PARAMS][MOST] = {{0}};
 
   for (int k = 0; k < local_size * nodes; k++) {
-    tri_place  at = {k % local_size, local_size, k / local_size, nodes};
+    tri_place  at = {k % local_size, local_size, k / local_size, nodes, 1};
     tri_layout l = layout_at(zero3, at, true);
     tri_range  world = tri_layout_share(&l, 0, TRI_SHARD_WORLD);
     /* world ranks are numbered local_rank * nodes + node, and so lie their shares */
@@ -129,8 +129,8 @@ static void pieces_cover_the_model(void **state) {
 /* A frozen store has one scope. */
 static void a_frozen_plan(void **state) {
   const tri_shard_plan plan = {TRI_SHARD_NONE, TRI_SHARD_NODE, TRI_SHARD_WORLD};
-  tri_shard_plan       trained = layout_at(plan, (tri_place){0, 2, 0, 2}, true).plan,
-                 frozen = layout_at(plan, (tri_place){0, 2, 0, 2}, false).plan;
+  tri_shard_plan       trained = layout_at(plan, (tri_place){0, 2, 0, 2, 1}, true).plan,
+                 frozen = layout_at(plan, (tri_place){0, 2, 0, 2, 1}, false).plan;
 
   (void)state;
   assert_memory_equal(&trained, &plan, sizeof plan);

@@ -34,7 +34,7 @@ static int  depth; /* number of nested waits */
 #define GET(at)        atomic_load_explicit(&(at), memory_order_relaxed)
 
 const char *tri_rank_status_scope(int scope) {
-  static const char *const name[] = {"world", "node", "cross"}; /* as in comm.h */
+  static const char *const name[] = {"world", "node", "cross", "tensor", "mates"}; /* as in comm.h */
   const int                n = (int)(sizeof name / sizeof *name), at = scope % TRI_RANK_STATUS_ROUNDS;
 
   return scope >= 0 && scope < 2 * TRI_RANK_STATUS_ROUNDS && at < n ? name[at] : NULL;

@@ -53,7 +53,7 @@ static tri_status open_model(const char *path, const char *base, tri_comm *world
 }
 
 tri_status tri_infer_open(const char *model, const char *base, bool any, int64_t threads, tri_infer *out) {
-  tri_session_opt opt = {"auto", 0, (int)threads, late_s, "--threads"};
+  tri_session_opt opt = {"auto", 0, (int)threads, late_s, "--threads", 1};
   char            path[TRI_CKPT_PATH_BYTES];
 
   TRI_TRY(tri_session_open(&opt, &out->se));

@@ -363,9 +363,8 @@ done:
 }
 
 static tri_status measure(tri_exam *x) {
-  tri_session_opt   opt = {x->opt->device, x->opt->ranks_per_node, x->opt->threads, 0,
-                           NULL}; /* the rendezvous monitors
-                                                                                             * MPI_Init */
+  /* The rendezvous monitors MPI_Init. */
+  tri_session_opt   opt = {x->opt->device, x->opt->ranks_per_node, x->opt->threads, 0, NULL, 1};
   tri_speed_buffers workspace;
   tri_status        st;
 

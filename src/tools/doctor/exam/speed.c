@@ -106,8 +106,8 @@ tri_status tri_speed_scope(tri_session *se, tri_scope scope, const tri_speed_buf
   int64_t   ns[2], bytes = 0;
 
   *out = (tri_rate){.from = -1, .to = -1};
-  if (c->size == 1) return TRI_OK;
-  TRI_TRY(time_calls(se, c, workspace, LEAST_BYTES, 1, &s)); /* the first call connects */
+  if (c->size == 1 || tri_scope_same(scope, &se->place) != scope) return TRI_OK; /* or the node's again */
+  TRI_TRY(time_calls(se, c, workspace, LEAST_BYTES, 1, &s));                     /* the first call connects */
   TRI_TRY(time_gather(se, c, workspace, &bytes, &best));
   TRI_TRY(time_calls(se, c, workspace, 0, 1, &s));
   TRI_TRY(agree_on_time(se->comm[TRI_WORLD], &s));
