@@ -251,14 +251,30 @@ static ncclDataType_t element(tri_dtype t) {
                          : ncclUint8;
 }
 
-static ncclResult_t launch(const tri_coll *k, ncclComm_t comm, cudaStream_t stream) {
+static ncclResult_t launch_span(const tri_coll *k, const tri_comm_span *p, ncclComm_t comm,
+                                cudaStream_t stream) {
   ncclRedOp_t    op = k->op == TRI_MAX ? ncclMax : ncclSum;
   ncclDataType_t type = element(k->dtype);
-  size_t         n = (size_t)k->count;
+  size_t         n = (size_t)p->per_rank;
 
-  if (k->kind == TRI_ALL_GATHER) return ncclAllGather(k->send, k->recv, n, type, comm, stream);
-  if (k->kind == TRI_REDUCE_SCATTER) return ncclReduceScatter(k->send, k->recv, n, type, op, comm, stream);
-  return ncclAllReduce(k->recv, k->recv, n, type, op, comm, stream);
+  if (n == 0) return ncclSuccess;
+  if (k->kind == TRI_ALL_GATHER) return ncclAllGather(p->send, p->recv, n, type, comm, stream);
+  if (k->kind == TRI_REDUCE_SCATTER) return ncclReduceScatter(p->send, p->recv, n, type, op, comm, stream);
+  return ncclAllReduce(p->recv, p->recv, n, type, op, comm, stream);
+}
+
+/* The spans of a list are one launch. A group's calls only collect them, and its end works on them. */
+static ncclResult_t launch(const tri_coll *k, ncclComm_t comm, cudaStream_t stream) {
+  ncclResult_t r, collected = ncclSuccess;
+
+  if (k->n_span == 1) return launch_span(k, k->span, comm, stream);
+  if ((r = ncclGroupStart()) != ncclSuccess) return r;
+  for (int i = 0; i < k->n_span && collected == ncclSuccess; i++) {
+    collected = launch_span(k, &k->span[i], comm, stream);
+    if (collected == ncclInProgress) collected = ncclSuccess;
+  }
+  r = ncclGroupEnd();
+  return collected == ncclSuccess ? r : collected;
 }
 
 /* The lock is held and p->ready is recorded. `about` is for a trace. There a collective begins once its
@@ -279,7 +295,7 @@ static tri_status start(hub *h, tri_scope scope, const tri_coll *k, tri_trace_no
   TRI_CUDA_TRY(cudaEventRecord(p->done, stream));
   p->scope = scope;
   p->kind = k->kind;
-  p->count = k->count;
+  p->count = tri_coll_count(k);
   p->come = tri_rank_status_newest((int)scope);
   p->number = ++h->started;
   return TRI_OK;
@@ -295,13 +311,14 @@ static tri_status connect_by(hub *h, tri_comm *c, tri_coll_kind kind, void *memo
   const int64_t each = (int64_t)(bytes / sizeof(float)) / c->size;
   const bool    pieces = kind == TRI_ALL_GATHER || kind == TRI_REDUCE_SCATTER;
   float        *mine = (float *)memory + (kind == TRI_ALL_REDUCE ? 0 : c->rank * each);
-  tri_coll      k = {.kind = kind, .count = pieces ? each : each * c->size, .dtype = TRI_F32};
+  tri_comm_span span = {.per_rank = pieces ? each : each * c->size};
+  tri_coll      k = {.kind = kind, .span = &span, .n_span = 1, .dtype = TRI_F32};
   const int     lane = tri_coll_lane(kind) == TRI_LANE_GATHER ? GATHER : REDUCE;
   pending      *p = &h->at[(h->started + 1) % PENDING];
   tri_status    st;
 
-  k.recv = kind == TRI_ALL_GATHER ? memory : mine;
-  k.send = kind == TRI_ALL_GATHER ? mine : memory;
+  span.recv = kind == TRI_ALL_GATHER ? memory : mine;
+  span.send = kind == TRI_ALL_GATHER ? mine : memory;
   TRI_CUDA_TRY(cudaEventRecord(p->ready, h->lane[lane].stream));
   pthread_mutex_lock(&h->lock);
   st = start(h, c->scope, &k, (tri_trace_note){0}, p);

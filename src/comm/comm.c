@@ -48,42 +48,64 @@ tri_status tri_mpi_fail(const char *file, int line, const char *func, int code, 
 
 /* ---- the queue ---- */
 
-static tri_status finish_timed(tri_host_comm *h, const tri_coll *k, uint64_t number) {
-  h->from_s = h->to_s = 0;
-  TRI_TRY(h->way->finish(h, k, number));
-  if (h->from_s <= 0) h->from_s = h->begun_s[number % TRI_RING];
+static tri_status finish_timed(tri_host_comm *h, tri_pending_span *p, uint64_t number) {
+  tri_comm_span whole = {NULL, NULL, p->count};
+  tri_coll      k = p->k;
+
+  h->to_s = 0;
+  TRI_TRY(h->way->finish(h, &p->k, number));
+  if (h->from_s <= 0) h->from_s = p->begun_s;
   if (h->to_s <= 0) h->to_s = tri_now_s();
-  tri_coll_timed(&h->base, k, h->to_s - h->from_s);
+  if (p->left > 0) return TRI_OK;
+  k.span = &whole;
+  tri_coll_timed(&h->base, &k, h->to_s - h->from_s);
+  h->from_s = 0;
   return TRI_OK;
 }
 
 static tri_status finish_up_to(tri_host_comm *h, uint64_t number) {
   while (h->finished < number) {
-    uint64_t   next = h->finished + 1;
-    tri_coll  *k = &h->ring[next % TRI_RING];
-    tri_trace *trace = h->staged ? NULL : h->device->trace; /* a staged one is traced in its own stream */
-    int        span = tri_trace_begin(trace, tri_coll_lane(k->kind), h->about[next % TRI_RING], k->stream);
-    TRI_TRY(finish_timed(h, k, next));
-    tri_trace_end(trace, span, k->stream); /* the CPU records at once */
+    uint64_t          next = h->finished + 1;
+    tri_pending_span *p = &h->ring[next % TRI_RING];
+    tri_trace        *trace = h->staged ? NULL : h->device->trace; /* staged: traced in its own stream */
+    int               span = tri_trace_begin(trace, tri_coll_lane(p->k.kind), p->about, p->k.stream);
+    TRI_TRY(finish_timed(h, p, next));
+    tri_trace_end(trace, span, p->k.stream); /* the CPU records at once */
     h->finished = next;
   }
   return TRI_OK;
 }
 
-static tri_status host_submit(tri_comm *c, const tri_coll *k, tri_req *req) {
-  tri_host_comm *h = (tri_host_comm *)c;
-  uint64_t       number;
-  tri_trace_note about = tri_coll_note(h->device->trace, c, k);
+/* Starts one span. *p has all but k.span, which points into the queue. */
+static tri_status start_span(tri_host_comm *h, const tri_pending_span *p) {
+  uint64_t          number = h->started + 1;
+  tri_pending_span *at = &h->ring[number % TRI_RING];
 
   if (h->started - h->finished == TRI_RING) TRI_TRY(finish_up_to(h, h->finished + 1));
-  number = h->started + 1;
-  h->ring[number % TRI_RING] = *k;
-  h->about[number % TRI_RING] = about;
-  h->begun_s[number % TRI_RING] = tri_now_s();
-  TRI_TRY(h->way->start(h, &h->ring[number % TRI_RING], number));
+  *at = *p;
+  at->k.span = &at->span;
+  TRI_TRY(h->way->start(h, &at->k, number));
   h->started = number;
-  if (!req) return finish_up_to(h, number);
-  req->impl = (void *)(uintptr_t)number;
+  return TRI_OK;
+}
+
+static tri_status host_submit(tri_comm *c, const tri_coll *k, tri_req *req) {
+  tri_host_comm   *h = (tri_host_comm *)c;
+  tri_pending_span p = {.k = *k, .count = tri_coll_count(k), .about = tri_coll_note(h->device->trace, c, k)};
+  int64_t          bytes = p.about.bytes;
+
+  p.k.n_span = 1;
+  p.begun_s = tri_now_s();
+  for (int i = 0; i < k->n_span; i++) p.left += k->span[i].per_rank > 0;
+  for (int i = 0; i < k->n_span; i++) {
+    p.span = k->span[i];
+    if (p.span.per_rank == 0) continue;
+    p.left--;
+    p.about.bytes = bytes / p.count * p.span.per_rank;
+    TRI_TRY(start_span(h, &p));
+  }
+  if (!req) return finish_up_to(h, h->started);
+  req->impl = (void *)(uintptr_t)h->started;
   return TRI_OK;
 }
 

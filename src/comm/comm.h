@@ -64,16 +64,22 @@ typedef struct tri_req {
 
 typedef enum { TRI_ALL_GATHER, TRI_REDUCE_SCATTER, TRI_ALL_REDUCE, TRI_COLL_KINDS } tri_coll_kind;
 
-/* One collective. `count` is the number of elements per rank for the first two kinds. For TRI_ALL_REDUCE it
- * is the number in the whole buffer, which is recv. */
+/* The buffers of a collective. For TRI_ALL_REDUCE, recv is the whole buffer, per_rank its elements, and send
+ * is NULL. */
+typedef struct tri_comm_span {
+  void       *recv;
+  const void *send;
+  int64_t     per_rank; /* elements */
+} tri_comm_span;
+
+/* One collective, over one span or more. */
 typedef struct tri_coll {
-  tri_coll_kind kind;
-  void         *recv;
-  const void   *send;
-  int64_t       count;
-  tri_dtype     dtype;
-  tri_redop     op;
-  tri_stream   *stream; /* it runs after the work in this stream */
+  tri_coll_kind        kind;
+  const tri_comm_span *span; /* [n_span], borrowed during the call */
+  int                  n_span;
+  tri_dtype            dtype;
+  tri_redop            op;
+  tri_stream          *stream; /* it runs after the work in this stream */
 } tri_coll;
 
 /* This rank's memory for tri_comm_start. It must live until the communicators are closed. */
@@ -94,8 +100,8 @@ typedef struct tri_comm_ops {
   /* The world's operation is called for all scopes, with the arguments of tri_comm_start. */
   tri_status (*start)(const struct tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
                       const tri_comm_memory *m);
-  /* Called by the functions below when c has several ranks and k->count is not 0. req->impl is NULL before
-   * the call. */
+  /* Called by the functions below when c has several ranks and any span of k has elements. req->impl is NULL
+   * before the call. */
   tri_status (*submit)(tri_comm *c, const tri_coll *k, tri_req *req);
   /* Makes s wait. s may be any stream of the device. A zero req is legal. */
   tri_status (*wait)(tri_comm *c, tri_req *req, tri_stream *s);
@@ -207,6 +213,14 @@ TRI_CHECKED tri_status tri_reduce_scatter(tri_comm *c, void *recv, const void *s
                                           tri_dtype t, tri_redop op, tri_stream *s, tri_req *req);
 TRI_CHECKED tri_status tri_all_reduce(tri_comm *c, void *buf, int64_t count, tri_dtype t, tri_redop op,
                                       tri_stream *s, tri_req *req);
+/* The same for a list of n spans, as one collective with one request. Every rank gives as many spans of the
+ * same sizes in the same order. A span may have 0 elements. No span may write what another one reads or
+ * writes. The list itself is free after the call. The bits are those of n separate collectives, except for
+ * sums by "nccl", which may choose another order for a list. */
+TRI_CHECKED tri_status tri_all_gather_v(tri_comm *c, const tri_comm_span *span, int n, tri_dtype t,
+                                        tri_stream *s, tri_req *req);
+TRI_CHECKED tri_status tri_reduce_scatter_v(tri_comm *c, const tri_comm_span *span, int n, tri_dtype t,
+                                            tri_redop op, tri_stream *s, tri_req *req);
 /* Makes s wait. s may be any stream of the device. A zero req is legal. */
 TRI_CHECKED tri_status tri_comm_wait(tri_comm *c, tri_req *req, tri_stream *s);
 /* Not collective. Begins a step: resets the step's traffic to none. */

@@ -4,12 +4,19 @@
 #include "comm_maker.h"
 #include "comm/peers/rank_status.h"
 
+int64_t tri_coll_count(const tri_coll *k) {
+  int64_t n = 0;
+
+  for (int i = 0; i < k->n_span; i++) n += k->span[i].per_rank;
+  return n;
+}
+
 /* ---- traffic ---- */
 
 static tri_flow flow_of(const tri_comm *c, const tri_coll *k, double s) {
   bool   pieces = k->kind == TRI_ALL_GATHER || k->kind == TRI_REDUCE_SCATTER;
   int    rings = k->kind == TRI_ALL_REDUCE ? 2 : 1;
-  double bytes = (double)k->count * (double)tri_dtype_bytes(k->dtype) * (c->size - 1);
+  double bytes = (double)tri_coll_count(k) * (double)tri_dtype_bytes(k->dtype) * (c->size - 1);
 
   return (tri_flow){pieces ? bytes : rings * bytes / c->size, s, rings};
 }
@@ -93,30 +100,48 @@ static tri_status submit_to(tri_comm *c, const tri_coll *k, tri_req *req) {
   return st;
 }
 
+/* A scope of one rank. */
+static tri_status copy_own(const tri_coll *k, const tri_comm_span *p) {
+  size_t bytes = (size_t)p->per_rank * tri_dtype_bytes(k->dtype);
+
+  if (bytes == 0 || !p->send || p->send == p->recv) return TRI_OK;
+  return k->stream->device->ops->copy(k->stream, p->recv, p->send, bytes);
+}
+
 static tri_status submit(tri_comm *c, const tri_coll *k, tri_req *req) {
   if (req) *req = (tri_req){NULL, 0};
-  TRI_ASSERT(k->count >= 0 && (unsigned)k->dtype < TRI_DTYPE_COUNT);
-  if (c->size > 1 && k->count > 0) return submit_to(c, k, req);
+  TRI_ASSERT((unsigned)k->dtype < TRI_DTYPE_COUNT);
+  for (int i = 0; i < k->n_span; i++) TRI_ASSERT(k->span[i].per_rank >= 0);
+  if (c->size > 1 && tri_coll_count(k) > 0) return submit_to(c, k, req);
   tri_rank_status_carry(NULL, NULL, NULL);
   (void)tri_trace_carried(k->stream->device->trace); /* drops the label of a call without a collective */
-  if (k->count == 0 || !k->send || k->send == k->recv) return TRI_OK;
-  return k->stream->device->ops->copy(k->stream, k->recv, k->send,
-                                      (size_t)k->count * tri_dtype_bytes(k->dtype));
+  for (int i = 0; i < k->n_span; i++) TRI_TRY(copy_own(k, &k->span[i]));
+  return TRI_OK;
+}
+
+tri_status tri_all_gather_v(tri_comm *c, const tri_comm_span *span, int n, tri_dtype t, tri_stream *s,
+                            tri_req *req) {
+  return submit(c, &(tri_coll){TRI_ALL_GATHER, span, n, t, TRI_SUM, s}, req);
+}
+
+tri_status tri_reduce_scatter_v(tri_comm *c, const tri_comm_span *span, int n, tri_dtype t, tri_redop op,
+                                tri_stream *s, tri_req *req) {
+  return submit(c, &(tri_coll){TRI_REDUCE_SCATTER, span, n, t, op, s}, req);
 }
 
 tri_status tri_all_gather(tri_comm *c, void *recv, const void *send, int64_t per_rank, tri_dtype t,
                           tri_stream *s, tri_req *req) {
-  return submit(c, &(tri_coll){TRI_ALL_GATHER, recv, send, per_rank, t, TRI_SUM, s}, req);
+  return tri_all_gather_v(c, &(tri_comm_span){recv, send, per_rank}, 1, t, s, req);
 }
 
 tri_status tri_reduce_scatter(tri_comm *c, void *recv, const void *send, int64_t per_rank, tri_dtype t,
                               tri_redop op, tri_stream *s, tri_req *req) {
-  return submit(c, &(tri_coll){TRI_REDUCE_SCATTER, recv, send, per_rank, t, op, s}, req);
+  return tri_reduce_scatter_v(c, &(tri_comm_span){recv, send, per_rank}, 1, t, op, s, req);
 }
 
 tri_status tri_all_reduce(tri_comm *c, void *buf, int64_t count, tri_dtype t, tri_redop op, tri_stream *s,
                           tri_req *req) {
-  return submit(c, &(tri_coll){TRI_ALL_REDUCE, buf, NULL, count, t, op, s}, req);
+  return submit(c, &(tri_coll){TRI_ALL_REDUCE, &(tri_comm_span){buf, NULL, count}, 1, t, op, s}, req);
 }
 
 tri_status tri_comm_wait(tri_comm *c, tri_req *req, tri_stream *s) {
@@ -148,6 +173,6 @@ tri_trace_note tri_coll_note(tri_trace *t, const tri_comm *c, const tri_coll *k)
 
   if (!t) return note;
   if (!note.what) note.what = tri_coll_text(k->kind);
-  note.bytes = k->count * (int64_t)tri_dtype_bytes(k->dtype) * (pieces ? c->size : 1);
+  note.bytes = tri_coll_count(k) * (int64_t)tri_dtype_bytes(k->dtype) * (pieces ? c->size : 1);
   return note;
 }

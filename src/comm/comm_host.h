@@ -6,36 +6,44 @@
 
 #include "comm_maker.h"
 
-/* The number of collectives of one communicator that may be pending. Chosen: two gathers, two reductions and
- * as many again. */
-enum { TRI_RING = 8 };
+/* The number of spans of one communicator that may be pending. Chosen: two gathers and two reductions of
+ * eight spans. */
+enum { TRI_RING = 32 };
 
 typedef struct tri_host_comm tri_host_comm;
 
-/* How collectives are carried out. Sequence numbers start at 1. Number n uses ring[n % TRI_RING]. Every rank
- * of the communicator starts every number and then finishes it, in order. By default a collective is timed
- * from its start to its end (tri_traffic). `finish` sets h->from_s and h->to_s when it knows better, unless
- * they are set already. */
+/* How collectives are carried out, span by span. Sequence numbers start at 1. Number n uses
+ * ring[n % TRI_RING]. Every rank of the communicator starts every number and then finishes it, in order. In
+ * both calls k has one span. By default a collective is timed from the start of its first span to the end of
+ * its last (tri_traffic). `finish` sets h->from_s when it knows better, unless it is set already, and h->to_s
+ * with every span. */
 typedef struct tri_coll_way {
   tri_status (*start)(tri_host_comm *h, const tri_coll *k, uint64_t number);
   tri_status (*finish)(tri_host_comm *h, const tri_coll *k, uint64_t number);
 } tri_coll_way;
 
+/* A span in the queue. */
+typedef struct tri_pending_span {
+  tri_coll       k;       /* its collective, with this span alone */
+  tri_comm_span  span;    /* k.span points here */
+  int            left;    /* spans of its collective that follow */
+  int64_t        count;   /* elements of all its spans */
+  double         begun_s; /* when its collective began, by tri_now_s */
+  tri_trace_note about;   /* empty in a run without a trace */
+} tri_pending_span;
+
 struct tri_host_comm {
-  tri_comm            base;
-  const tri_coll_way *way;
-  tri_device         *device; /* borrowed */
-  int                 threads;
-  bool                direct; /* opened as TRI_BY_SHM */
-  uint64_t            started, finished;
-  tri_coll            ring[TRI_RING];
-  /* The trace note of each pending collective. Empty in a run without a trace. */
-  tri_trace_note         about[TRI_RING];
-  double                 begun_s[TRI_RING]; /* start time of each, by tri_now_s */
-  double                 from_s, to_s;      /* when the data of the collective being finished moved */
-  struct tri_mpi_way    *mpi;               /* owned, comm_mpi.c */
-  struct tri_shm_way    *shm;               /* owned, comm_shm.c. NULL if not attached */
-  struct tri_staged_way *staged;            /* owned, comm_staged.c. NULL for other ways */
+  tri_comm               base;
+  const tri_coll_way    *way;
+  tri_device            *device; /* borrowed */
+  int                    threads;
+  bool                   direct; /* opened as TRI_BY_SHM */
+  uint64_t               started, finished;
+  tri_pending_span       ring[TRI_RING];
+  double                 from_s, to_s; /* when the data of the collective being finished moved */
+  struct tri_mpi_way    *mpi;          /* owned, comm_mpi.c */
+  struct tri_shm_way    *shm;          /* owned, comm_shm.c. NULL if not attached */
+  struct tri_staged_way *staged;       /* owned, comm_staged.c. NULL for other ways */
 };
 
 /* Collective over the communicator's ranks. Duplicates its MPI communicator. */
@@ -44,7 +52,7 @@ void                   tri_mpi_way_close(struct tri_mpi_way **w);
 /* Pure. Bytes of host memory that reductions among `size` ranks take, from the first reduction on. */
 size_t                    tri_mpi_way_bytes(int size);
 extern const tri_coll_way tri_mpi_way_ops;
-/* Collective. Starts and finishes one collective. */
+/* Collective. Starts and finishes one collective of one span. */
 TRI_CHECKED tri_status tri_mpi_way_run(tri_host_comm *h, const tri_coll *k);
 
 /* Collective over world. If every rank could map its neighbours' blocks, *attached is true, and each h with

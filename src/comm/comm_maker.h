@@ -21,6 +21,8 @@ tri_scope tri_comm_same(tri_comm *const comm[TRI_SCOPE_COUNT], tri_scope s);
  * another are merged there, and its own set is empty. */
 unsigned    tri_comm_kinds(tri_comm *const comm[TRI_SCOPE_COUNT], tri_scope s);
 const char *tri_coll_text(tri_coll_kind k);
+/* Pure. The elements of all spans of k. */
+int64_t tri_coll_count(const tri_coll *k);
 /* Makes the trace note of collective k, which begins now: its bytes, and the label given by its caller or
  * else its kind. Returns an empty note if t is NULL. */
 tri_trace_note tri_coll_note(tri_trace *t, const tri_comm *c, const tri_coll *k);

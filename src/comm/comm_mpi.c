@@ -72,20 +72,20 @@ done:
 }
 
 static tri_status post(tri_host_comm *h, const tri_coll *k, MPI_Request *request) {
-  int64_t     total = k->count * h->base.size;
-  const char *place =
-      (const char *)k->recv + (size_t)h->base.rank * (size_t)k->count * tri_dtype_bytes(k->dtype);
-  const void  *send = k->send == (const void *)place ? MPI_IN_PLACE : k->send;
+  int64_t     total = k->span->per_rank * h->base.size;
+  const char *place = (const char *)k->span->recv +
+                      (size_t)h->base.rank * (size_t)k->span->per_rank * tri_dtype_bytes(k->dtype);
+  const void  *send = k->span->send == (const void *)place ? MPI_IN_PLACE : k->span->send;
   MPI_Datatype type = element(k->dtype);
-  int          count = (int)k->count;
+  int          count = (int)k->span->per_rank;
   tri_status   st = TRI_OK;
 
   /* The total is compared because an MPI library may multiply count and rank as int. */
   if (total > INT_MAX) {
-    TRI_TRY(long_type(k->count, k->dtype, &type));
+    TRI_TRY(long_type(k->span->per_rank, k->dtype, &type));
     count = 1;
   }
-  TRI_MPI_DONE(MPI_Iallgather(send, count, type, k->recv, count, type, h->mpi->comm, request));
+  TRI_MPI_DONE(MPI_Iallgather(send, count, type, k->span->recv, count, type, h->mpi->comm, request));
 done:
   if (total > INT_MAX) MPI_Type_free(&type);
   return st;
@@ -128,9 +128,9 @@ static tri_status post_piece(tri_host_comm *h, const tri_coll *k, int64_t begin,
   tri_status   st = TRI_OK;
 
   TRI_MPI_DONE(MPI_Type_contiguous((int)n, element(k->dtype), &piece));
-  TRI_MPI_DONE(MPI_Type_create_resized(piece, 0, (MPI_Aint)((size_t)k->count * bytes), &slice));
+  TRI_MPI_DONE(MPI_Type_create_resized(piece, 0, (MPI_Aint)((size_t)k->span->per_rank * bytes), &slice));
   TRI_MPI_DONE(MPI_Type_commit(&slice));
-  TRI_MPI_DONE(MPI_Ialltoall((const char *)k->send + (size_t)begin * bytes, 1, slice, stage, (int)n,
+  TRI_MPI_DONE(MPI_Ialltoall((const char *)k->span->send + (size_t)begin * bytes, 1, slice, stage, (int)n,
                              element(k->dtype), h->mpi->comm, request));
 done:
   if (piece != MPI_DATATYPE_NULL) MPI_Type_free(&piece);
@@ -147,17 +147,17 @@ static tri_status reduce_scatter(tri_host_comm *h, const tri_coll *k) {
 
   TRI_TRY(open_stage(h->mpi, h->base.size));
   most = (int64_t)(h->mpi->stage_bytes / bytes / (size_t)h->base.size);
-  n_pieces = (k->count + most - 1) / most;
+  n_pieces = (k->span->per_rank + most - 1) / most;
   for (int64_t i = 0; i <= n_pieces; i++) {
     if (i < n_pieces) {
-      int64_t n = k->count - i * most < most ? k->count - i * most : most;
+      int64_t n = k->span->per_rank - i * most < most ? k->span->per_rank - i * most : most;
       TRI_TRY(post_piece(h, k, i * most, n, h->mpi->stage[i % STAGE_BUFFERS], &request[i % STAGE_BUFFERS]));
     }
     if (i > 0) {
-      int64_t j = i - 1, n = k->count - j * most < most ? k->count - j * most : most;
+      int64_t j = i - 1, n = k->span->per_rank - j * most < most ? k->span->per_rank - j * most : most;
       TRI_MPI(tri_pause_mpi(&request[j % STAGE_BUFFERS], true));
-      TRI_TRY(
-          sum_stage(h, k, (char *)k->recv + (size_t)(j * most) * bytes, h->mpi->stage[j % STAGE_BUFFERS], n));
+      TRI_TRY(sum_stage(h, k, (char *)k->span->recv + (size_t)(j * most) * bytes,
+                        h->mpi->stage[j % STAGE_BUFFERS], n));
     }
   }
   return TRI_OK;
@@ -175,9 +175,10 @@ static tri_status all_reduce(tri_host_comm *h, const tri_coll *k) {
   TRI_TRY_DONE(TRI_ALLOC(n, (int64_t)size * 4));
   at = n + size, my_n = at + size, my_at = my_n + size;
   most = (int64_t)(h->mpi->stage_bytes / bytes) - size;
-  for (int64_t begin = 0; begin < k->count; begin += most) {
-    int   total = (int)(k->count - begin < most ? k->count - begin : most), slice = (total + size - 1) / size;
-    char *piece = (char *)k->recv + (size_t)begin * bytes;
+  for (int64_t begin = 0; begin < k->span->per_rank; begin += most) {
+    int total = (int)(k->span->per_rank - begin < most ? k->span->per_rank - begin : most),
+        slice = (total + size - 1) / size;
+    char *piece = (char *)k->span->recv + (size_t)begin * bytes;
     for (int r = 0; r < size; r++) {
       at[r] = r * slice < total ? r * slice : total;
       n[r] = total - at[r] < slice ? total - at[r] : slice;

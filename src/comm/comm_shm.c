@@ -2,8 +2,9 @@
  *
  * Every rank owns one control block and one arena (the attached device block). The other ranks map both
  * read-only. Starting a collective publishes the place of its buffer. Finishing it waits for the neighbours'
- * publications, reads their buffers, and sets `done`. It returns once all ranks have set `done`. A flag is a
- * sequence number that only grows. Only its owner writes it. */
+ * publications, reads their buffers, and sets `done`. It returns once all ranks have set `done`. In a list of
+ * spans only the last one waits for that. A flag is a sequence number that only grows. Only its owner writes
+ * it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm_shm.h"
 #include "base/clock.h"
@@ -310,11 +311,11 @@ static void set_flag(const tri_host_comm *h, _Atomic uint64_t *flag, uint64_t nu
 /* ---- the collectives, with src [size] as the ranks' published buffers ---- */
 
 static void all_gather(const tri_host_comm *h, const tri_coll *k, const void *const *src) {
-  size_t bytes = (size_t)k->count * tri_dtype_bytes(k->dtype);
+  size_t bytes = (size_t)k->span->per_rank * tri_dtype_bytes(k->dtype);
 
   for (int i = 0; i < h->base.size; i++) { /* each rank starts at a different neighbour */
     int   r = (h->base.rank + i) % h->base.size;
-    char *dst = (char *)k->recv + (size_t)r * bytes;
+    char *dst = (char *)k->span->recv + (size_t)r * bytes;
     if ((const void *)dst != src[r]) tri_cpu_copy_bytes(dst, src[r], bytes, h->threads);
   }
 }
@@ -323,10 +324,10 @@ static tri_cpu_redop redop(tri_redop op) { return op == TRI_MAX ? TRI_CPU_MAX : 
 
 /* In place, rank r writes slice r of its own send. No neighbour reads this slice. */
 static void reduce_scatter(const tri_host_comm *h, const tri_coll *k, const void **src) {
-  size_t offset = (size_t)h->base.rank * (size_t)k->count * tri_dtype_bytes(k->dtype);
+  size_t offset = (size_t)h->base.rank * (size_t)k->span->per_rank * tri_dtype_bytes(k->dtype);
 
   for (int r = 0; r < h->base.size; r++) src[r] = (const char *)src[r] + offset;
-  tri_cpu_reduce(k->recv, src, h->base.size, k->count, k->dtype, redop(k->op), h->threads);
+  tri_cpu_reduce(k->span->recv, src, h->base.size, k->span->per_rank, k->dtype, redop(k->op), h->threads);
 }
 
 /* Returns the first element of rank r's slice. Slices are whole cache lines. */
@@ -338,19 +339,21 @@ static int64_t slice_begin(const tri_host_comm *h, int64_t count, int r) {
 /* Rank r sums slice r into its own buffer. No other rank reads or writes this slice before `reduced` is
  * set. */
 static tri_status all_reduce(const tri_host_comm *h, const tri_coll *k, const void **src, uint64_t number) {
-  size_t      bytes = tri_dtype_bytes(k->dtype);
-  int         rank = h->base.rank, size = h->base.size;
-  int64_t     begin = slice_begin(h, k->count, rank), n = slice_begin(h, k->count, rank + 1) - begin;
+  size_t  bytes = tri_dtype_bytes(k->dtype);
+  int     rank = h->base.rank, size = h->base.size;
+  int64_t begin = slice_begin(h, k->span->per_rank, rank),
+          n = slice_begin(h, k->span->per_rank, rank + 1) - begin;
   const char *what = tri_coll_text(k->kind);
 
   for (int r = 0; r < size; r++) src[r] = (const char *)src[r] + (size_t)begin * bytes;
-  tri_cpu_reduce((char *)k->recv + (size_t)begin * bytes, src, size, n, k->dtype, redop(k->op), h->threads);
+  tri_cpu_reduce((char *)k->span->recv + (size_t)begin * bytes, src, size, n, k->dtype, redop(k->op),
+                 h->threads);
   set_flag(h, &my_slot(h, number)->reduced, number);
   for (int i = 1; i < size; i++) {
     int     r = (rank + i) % size;
-    int64_t from = slice_begin(h, k->count, r), to = slice_begin(h, k->count, r + 1);
+    int64_t from = slice_begin(h, k->span->per_rank, r), to = slice_begin(h, k->span->per_rank, r + 1);
     TRI_TRY(wait_flag(h, r, &slot_of(h, r, number)->reduced, what, number));
-    tri_cpu_copy_bytes((char *)k->recv + (size_t)from * bytes,
+    tri_cpu_copy_bytes((char *)k->span->recv + (size_t)from * bytes,
                        (const char *)src[r] + (size_t)from * bytes - (size_t)begin * bytes,
                        (size_t)(to - from) * bytes, h->threads);
   }
@@ -363,9 +366,15 @@ static tri_status all_reduce(const tri_host_comm *h, const tri_coll *k, const vo
 static const char *read_buffer(const tri_host_comm *h, const tri_coll *k, size_t *bytes) {
   bool own = k->kind == TRI_ALL_GATHER || k->kind == TRI_REDUCE_SCATTER;
 
-  *bytes = (size_t)k->count * tri_dtype_bytes(k->dtype) *
+  *bytes = (size_t)k->span->per_rank * tri_dtype_bytes(k->dtype) *
            (size_t)(k->kind == TRI_REDUCE_SCATTER ? h->base.size : 1);
-  return own ? k->send : k->recv;
+  return own ? k->span->send : k->span->recv;
+}
+
+/* Waits until no rank needs my slot of this number, nor my buffers of this span and earlier ones. */
+static tri_status await_done(const tri_host_comm *h, const char *what, uint64_t number) {
+  for (int r = 0; r < h->base.size; r++) TRI_TRY(wait_flag(h, r, &slot_of(h, r, number)->done, what, number));
+  return TRI_OK;
 }
 
 static tri_status shm_start(tri_host_comm *h, const tri_coll *k, uint64_t number) {
@@ -373,13 +382,14 @@ static tri_status shm_start(tri_host_comm *h, const tri_coll *k, uint64_t number
   const char *arena = arena_of(h, h->base.rank), *buffer;
   size_t      bytes, offset;
 
+  if (number > TRI_RING) TRI_TRY(await_done(h, tri_coll_text(k->kind), number - TRI_RING));
   buffer = read_buffer(h, k, &bytes);
   offset = (size_t)((uintptr_t)buffer - (uintptr_t)arena);
   slot->offset = outside_arena;
   if ((uintptr_t)buffer >= (uintptr_t)arena && offset <= h->shm->machine->bytes &&
       bytes <= h->shm->machine->bytes - offset)
     slot->offset = (int64_t)offset;
-  slot->count = k->count;
+  slot->count = k->span->per_rank;
   slot->kind = (int32_t)k->kind;
   slot->dtype = (int32_t)k->dtype;
   slot->op = (int32_t)k->op;
@@ -416,7 +426,7 @@ static tri_status shm_finish(tri_host_comm *h, const tri_coll *k, uint64_t numbe
   bool        inside;
 
   TRI_TRY(read_slots(h, k, number, &inside));
-  h->from_s = tri_now_s();
+  if (h->from_s <= 0) h->from_s = tri_now_s();
   if (!inside)
     TRI_TRY(tri_mpi_way_run(h, k));
   else if (k->kind == TRI_ALL_GATHER)
@@ -427,8 +437,7 @@ static tri_status shm_finish(tri_host_comm *h, const tri_coll *k, uint64_t numbe
     TRI_TRY(all_reduce(h, k, h->shm->src, number));
   h->to_s = tri_now_s();
   set_flag(h, &my_slot(h, number)->done, number);
-  for (int r = 0; r < h->base.size; r++) TRI_TRY(wait_flag(h, r, &slot_of(h, r, number)->done, what, number));
-  return TRI_OK;
+  return h->ring[number % TRI_RING].left > 0 ? TRI_OK : await_done(h, what, number);
 }
 
 const tri_coll_way tri_shm_way_ops = {shm_start, shm_finish};

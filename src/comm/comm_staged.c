@@ -42,18 +42,20 @@ static tri_status staged_start(tri_host_comm *h, const tri_coll *k, uint64_t num
 }
 
 /* Runs elements [begin, begin + n) of the collective. For a gather or a scatter, the ranks' slices are n
- * elements apart on the stage and k->count elements apart in the caller's buffers. */
+ * elements apart on the stage and k->span->per_rank elements apart in the caller's buffers. */
 static tri_status run_piece(tri_host_comm *h, const tri_coll *k, int64_t begin, int64_t n) {
   const tri_device_ops *ops = h->device->ops;
   tri_stream           *s = h->staged->stream;
   int                   rank = h->base.rank, size = h->base.size;
-  size_t bytes = tri_dtype_bytes(k->dtype), piece = (size_t)n * bytes, slice = (size_t)k->count * bytes;
-  char  *stage = h->staged->stage, *mine = stage + (size_t)rank * piece,
-       *recv = (char *)k->recv + begin * bytes;
-  const char *send = k->send ? (const char *)k->send + begin * bytes : NULL;
-  bool        gather = k->kind == TRI_ALL_GATHER, scatter = k->kind == TRI_REDUCE_SCATTER;
-  bool        whole = !gather && !scatter;
-  tri_coll    host = *k;
+  size_t                bytes = tri_dtype_bytes(k->dtype), piece = (size_t)n * bytes,
+         slice = (size_t)k->span->per_rank * bytes;
+  char *stage = h->staged->stage, *mine = stage + (size_t)rank * piece,
+       *recv = (char *)k->span->recv + begin * bytes;
+  const char   *send = k->span->send ? (const char *)k->span->send + begin * bytes : NULL;
+  bool          gather = k->kind == TRI_ALL_GATHER, scatter = k->kind == TRI_REDUCE_SCATTER;
+  bool          whole = !gather && !scatter;
+  tri_coll      host = *k;
+  tri_comm_span part = {.per_rank = n};
 
   if (gather) TRI_TRY(ops->copy(s, mine, send, piece));
   for (int r = 0; scatter && r < size; r++)
@@ -62,9 +64,9 @@ static tri_status run_piece(tri_host_comm *h, const tri_coll *k, int64_t begin, 
   TRI_TRY(ops->stream_sync(s));
   if (h->from_s <= 0) h->from_s = tri_now_s(); /* first piece: earlier work is done */
 
-  host.count = n;
-  host.recv = scatter ? mine : stage;
-  host.send = gather ? mine : scatter ? stage : NULL;
+  part.recv = scatter ? mine : stage;
+  part.send = gather ? mine : scatter ? stage : NULL;
+  host.span = &part;
   TRI_TRY(tri_mpi_way_run(h, &host));
 
   for (int r = 0; gather && r < size; r++)
@@ -85,9 +87,10 @@ static tri_status staged_finish(tri_host_comm *h, const tri_coll *k, uint64_t nu
 
   TRI_ASSERT(w->stage && most > 0);
   TRI_TRY(ops->stream_wait(w->stream, w->begin[number % TRI_RING]));
-  span = tri_trace_begin(h->device->trace, tri_coll_lane(k->kind), h->about[number % TRI_RING], w->stream);
-  for (int64_t begin = 0; begin < k->count; begin += most)
-    TRI_TRY(run_piece(h, k, begin, k->count - begin < most ? k->count - begin : most));
+  span =
+      tri_trace_begin(h->device->trace, tri_coll_lane(k->kind), h->ring[number % TRI_RING].about, w->stream);
+  for (int64_t begin = 0; begin < k->span->per_rank; begin += most)
+    TRI_TRY(run_piece(h, k, begin, k->span->per_rank - begin < most ? k->span->per_rank - begin : most));
   tri_trace_end(h->device->trace, span, w->stream);
   return ops->stream_sync(w->stream); /* all streams see the result, and the stage is free */
 }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/host_memory.h"
 #include "comm/peers/proc_state.h"
+#include "comm/peers/rank_status.h"
 #include "filter_case.h"
 #include "ranks_case.h"
 #include "refusal_case.h"
@@ -281,6 +282,89 @@ static void check_all(setup *u, tri_comm *c, int64_t n, tri_dtype t) {
   for (int op = TRI_SUM; op <= TRI_MAX; op++) check_all_reduce(u, c, n, t, (tri_redop)op, 4 + op);
 }
 
+/* ---- lists of spans ---- */
+
+enum { MOST_SPANS = 70 }; /* twice what a queue holds, and more */
+
+/* A list in the arena from `base` on, with room for any element type. In place, a gather sends its slice of
+ * recv, and a scatter receives its slice of send. */
+typedef struct list {
+  tri_comm_span span[MOST_SPANS]; /* addresses in the host's arena */
+  tri_coll_kind kind;
+  tri_dtype     dtype;
+  int           n, salt;
+} list;
+
+static size_t list_bytes(const list *l, int i) {
+  return (size_t)l->span[i].per_rank * tri_dtype_bytes(l->dtype);
+}
+
+/* Returns the end of the list's memory. */
+static char *make_list(list *l, char *base, const tri_comm *c, tri_coll_kind kind, const int64_t *size, int n,
+                       tri_dtype t, bool in_place, int salt) {
+  *l = (list){.kind = kind, .dtype = t, .n = n, .salt = salt};
+  for (int i = 0; i < n; i++) {
+    size_t one = (size_t)size[i] * tri_dtype_bytes(t);
+    char *whole = base, *part = in_place ? whole + (size_t)c->rank * one : whole + one * (size_t)c->size + 64;
+    bool  gathers = kind == TRI_ALL_GATHER;
+    base += (one * (size_t)(c->size + 1) + 191) / 64 * 64;
+    l->span[i] = (tri_comm_span){gathers ? whole : part, gathers ? part : whole, size[i]};
+  }
+  return base;
+}
+
+static void fill_list(setup *u, const tri_comm *c, const list *l) {
+  for (int i = 0; i < l->n; i++) {
+    size_t one = list_bytes(l, i);
+    char  *whole = l->kind == TRI_ALL_GATHER ? l->span[i].recv : (char *)(uintptr_t)l->span[i].send;
+    char  *sent = (char *)(uintptr_t)l->span[i].send;
+    memset(whole, 0x33, one * (size_t)c->size);
+    put(u, whole, one * (size_t)c->size);
+    put_values(sent, l->span[i].per_rank * (l->kind == TRI_ALL_GATHER ? 1 : c->size), l->dtype, c->rank,
+               l->salt + i);
+    put(u, sent, one * (l->kind == TRI_ALL_GATHER ? 1 : (size_t)c->size));
+  }
+}
+
+static tri_status start_list(setup *u, tri_comm *c, const list *l, tri_req *req) {
+  tri_comm_span span[MOST_SPANS]; /* free after the call */
+
+  for (int i = 0; i < l->n; i++)
+    span[i] = (tri_comm_span){far(u, l->span[i].recv), far(u, l->span[i].send), l->span[i].per_rank};
+  return l->kind == TRI_ALL_GATHER ? tri_all_gather_v(c, span, l->n, l->dtype, u->s, req)
+                                   : tri_reduce_scatter_v(c, span, l->n, l->dtype, TRI_SUM, u->s, req);
+}
+
+static void judge_list(setup *u, const tri_comm *c, const list *l) {
+  for (int i = 0; i < l->n; i++) {
+    int64_t n = l->span[i].per_rank;
+    size_t  one = list_bytes(l, i), got = one * (l->kind == TRI_ALL_GATHER ? (size_t)c->size : 1);
+    if (!n) continue;
+    get(u, l->span[i].recv, got);
+    for (int r = 0; l->kind == TRI_ALL_GATHER && r < c->size; r++)
+      put_values(want + (size_t)r * one, n, l->dtype, r, l->salt + i);
+    for (int64_t k = 0; l->kind == TRI_REDUCE_SCATTER && k < n; k++)
+      put_reduced(want, k, l->dtype, TRI_SUM, c->size, n * c->rank + k, l->salt + i);
+    CHECK(!memcmp(l->span[i].recv, want, got), "span %d of %d", i, l->n);
+  }
+}
+
+/* A list is one collective, and its traffic is that of its spans. */
+static void check_list(setup *u, tri_comm *c, tri_coll_kind kind, const int64_t *size, int n, tri_dtype t,
+                       bool in_place) {
+  list     l;
+  double   before = c->traffic.bytes, bytes = 0;
+  uint64_t number = tri_rank_status_newest((int)c->scope);
+
+  CHECK(make_list(&l, u->arena, c, kind, size, n, t, in_place, 30) <= u->arena + u->bytes);
+  fill_list(u, c, &l);
+  CHECK(start_list(u, c, &l, NULL) == TRI_OK);
+  judge_list(u, c, &l);
+  for (int i = 0; i < n; i++) bytes += (double)list_bytes(&l, i) * (c->size - 1);
+  CHECK(c->traffic.bytes - before == bytes);
+  CHECK(tri_rank_status_newest((int)c->scope) - number == (uint64_t)(bytes > 0));
+}
+
 /* Checks that this rank's traffic is counted by rings and, except with NCCL, timed. c must have carried
  * nothing yet. */
 static void check_traffic(setup *u, tri_comm *c) {
@@ -303,8 +387,8 @@ static bool serves(way w, const char *device) {
   return w == STAGED || (strcmp(device, "cpu") ? w == NCCL : w < STAGED);
 }
 
-/* most: the largest number of ranks that hold one model together. Every number up to it that divides a node is
- * tested. */
+/* most: the largest number of ranks that hold one model together. Every number up to it that divides a node
+ * is tested. */
 static void for_divided(size_t bytes, int most, void (*body)(setup *u)) {
   static const int ranks_per_node[] = {0, 1, 2};
   const char      *only = getenv("TRI_TEST_COMM"); /* one of way_name, or all */
@@ -409,6 +493,54 @@ static void body_collectives(setup *u) {
     for (int t = 0; t < TRI_DTYPE_COUNT; t++)
       for (size_t i = 0; i < sizeof size / sizeof size[0]; i++)
         check_all(u, u->comm[scope], size[i], (tri_dtype)t);
+}
+
+static void body_lists(setup *u) {
+  static const int64_t few[] = {129, 0, 1, 3001, 64}, none[] = {0, 0};
+  int64_t              many[MOST_SPANS];
+
+  for (int i = 0; i < MOST_SPANS; i++) many[i] = 1 + i % 5;
+  for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++)
+    for (int i = 0; i < 4; i++) {
+      tri_comm     *c = u->comm[scope];
+      tri_coll_kind kind = i % 2 ? TRI_ALL_GATHER : TRI_REDUCE_SCATTER;
+      for (int t = 0; t < TRI_DTYPE_COUNT; t++) check_list(u, c, kind, few, 5, (tri_dtype)t, i / 2);
+      check_list(u, c, kind, many, MOST_SPANS, TRI_BF16, i / 2);
+      check_list(u, c, kind, none, 2, TRI_F32, i / 2);
+      check_list(u, c, kind, few, 0, TRI_F32, i / 2);
+    }
+}
+
+/* Lists and single collectives of two scopes are pending together. */
+static void body_pending_lists(setup *u) {
+  enum { M = 9, N = 6 };
+  static const int64_t size[N] = {40, 7, 0, 129, 1, 33};
+  tri_comm            *c[2] = {u->comm[TRI_WORLD], u->comm[TRI_NODE]};
+  list                *l = calloc(M, sizeof *l);
+  tri_req              req[M], sum = {0};
+  char                *base = u->arena + 4096;
+  float               *x = (float *)u->arena;
+
+  CHECK(l);
+  put_values(x, 100, TRI_F32, c[0]->rank, 7);
+  put(u, x, 100 * sizeof *x);
+  for (int i = 0; i < M; i++) {
+    base = make_list(&l[i], base, c[i % 2], i % 3 ? TRI_ALL_GATHER : TRI_REDUCE_SCATTER, size, N, TRI_F32,
+                     i % 4 == 0, 100 * i);
+    CHECK(base <= u->arena + u->bytes);
+    fill_list(u, c[i % 2], &l[i]);
+    CHECK(start_list(u, c[i % 2], &l[i], &req[i]) == TRI_OK);
+    if (i == M / 2) CHECK(tri_all_reduce(c[0], far(u, x), 100, TRI_F32, TRI_SUM, u->s, &sum) == TRI_OK);
+  }
+  for (int i = 0; i < M; i++) {
+    CHECK(tri_comm_wait(c[i % 2], &req[i], u->s) == TRI_OK);
+    judge_list(u, c[i % 2], &l[i]);
+  }
+  CHECK(tri_comm_wait(c[0], &sum, u->s) == TRI_OK);
+  get(u, x, 100 * sizeof *x);
+  for (int64_t k = 0; k < 100; k++) put_reduced(want, k, TRI_F32, TRI_SUM, c[0]->size, k, 7);
+  CHECK(!memcmp(x, want, 100 * sizeof *x));
+  free(l);
 }
 
 static void body_big(setup *u) {
@@ -547,6 +679,18 @@ static void body_disagree(setup *u) {
   tri_error_clear();
 }
 
+/* The same for lists of the same spans in another order. */
+static void body_disagree_on_lists(setup *u) {
+  tri_comm           *c = u->comm[TRI_WORLD];
+  const int64_t       n[] = {c->rank % 2 ? 9 : 4, c->rank % 2 ? 4 : 9};
+  const tri_comm_span span[] = {{u->far, u->far + 4096, n[0]}, {u->far + 8192, u->far + 12288, n[1]}};
+
+  if (u->w != STARTED || c->size == 1) return;
+  CHECK(tri_all_gather_v(c, span, 2, TRI_F32, u->s, NULL) == TRI_ECOMM);
+  CHECK(refusal_is("read_slots() 1 world 4 9"));
+  tri_error_clear();
+}
+
 /* Every rank writes every size-th element and then reads all. The pieces begin at different places of a page.
  * Old contents in the place of the flags must not matter. */
 static void body_segment(setup *u) {
@@ -655,6 +799,9 @@ static void body_sleep(setup *u) {
 static void test_scopes(void **state) { (void)state, for_divided(SMALL, MAX_RANKS, body_scopes); }
 static void test_slices(void **state) { (void)state, for_divided(SMALL, MAX_RANKS, body_slices); }
 static void test_collectives(void **state) { (void)state, for_divided(SMALL, 2, body_collectives); }
+static void test_lists(void **state) { (void)state, for_divided(SMALL, 2, body_lists); }
+static void test_pending_lists(void **state) { (void)state, for_all(SMALL, body_pending_lists); }
+static void test_disagree_on_lists(void **state) { (void)state, for_all(SMALL, body_disagree_on_lists); }
 static void test_big(void **state) { (void)state, for_all(ARENA, body_big); }
 static void test_two_stages(void **state) { (void)state, for_all(SMALL, body_two_stages); }
 static void test_pending(void **state) { (void)state, for_all(SMALL, body_pending); }
@@ -675,11 +822,23 @@ static void test_few_files(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_places),  cmocka_unit_test(test_scopes),     cmocka_unit_test(test_collectives),
-      cmocka_unit_test(test_big),     cmocka_unit_test(test_two_stages), cmocka_unit_test(test_pending),
-      cmocka_unit_test(test_control), cmocka_unit_test(test_agree),      cmocka_unit_test(test_disagree),
-      cmocka_unit_test(test_choice),  cmocka_unit_test(test_segment),    cmocka_unit_test(test_few_files),
-      cmocka_unit_test(test_sleep),   cmocka_unit_test(test_slices),
+      cmocka_unit_test(test_places),
+      cmocka_unit_test(test_scopes),
+      cmocka_unit_test(test_collectives),
+      cmocka_unit_test(test_big),
+      cmocka_unit_test(test_two_stages),
+      cmocka_unit_test(test_pending),
+      cmocka_unit_test(test_control),
+      cmocka_unit_test(test_agree),
+      cmocka_unit_test(test_disagree),
+      cmocka_unit_test(test_choice),
+      cmocka_unit_test(test_segment),
+      cmocka_unit_test(test_few_files),
+      cmocka_unit_test(test_sleep),
+      cmocka_unit_test(test_slices),
+      cmocka_unit_test(test_lists),
+      cmocka_unit_test(test_pending_lists),
+      cmocka_unit_test(test_disagree_on_lists),
   };
   int failed;
 

@@ -44,7 +44,7 @@ struct ncclComm {
   int                   looks;
   std::function<void()> then;
   ncclResult_t          result; /* result of the last call, once not busy */
-  uint64_t              n_splits;
+  uint64_t              n_splits, n_launches;
   long                  taken;          /* bytes of device memory */
   uint64_t              n_calls, n_run; /* collectives called, and those that had their turn in the stream */
   std::vector<void *>   registered;     /* their addresses serve as handles */
@@ -315,39 +315,81 @@ void run(ncclComm *k, const call &c, uint64_t number) {
   emu_take(START_S + (double)(c.n * size_of(c.type) * (size_t)k->size) / BYTES_PER_S);
 }
 
-/* Ordered launches wait for the previous one. NCCL lets them overlap if possible, but may do this. An early
- * one runs here, with everything it waits for, as all its ranks come to it in this call. */
-ncclResult_t launch(ncclComm_t comm, call c, cudaStream_t s) {
-  ncclComm   *k = get_idle(comm, c.what);
+/* Queues one collective. Ordered launches wait for the previous one. NCCL lets them overlap if possible, but
+ * may do this. An early one runs here, with everything it waits for, as all its ranks come to it in this
+ * call. */
+void queue(ncclComm *k, const call &c, cudaStream_t s) {
   const char *ordered = getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
-  uint64_t    number, in_process;
+  uint64_t    number = ++k->n_calls, in_process = ++n_called;
+  cudaError_t e = cudaSuccess;
 
-  if (k->finalized) emu_fail("%s: communicator %s was finalized", c.what, k->name);
-  if (group_depth) emu_fail("%s in a group is not emulated", c.what);
-  if (c.op != ncclSum && c.op != ncclMax) emu_fail("%s: operation %d is not emulated", c.what, c.op);
-  if (c.n == 0) return ncclSuccess;
-  check_buffers(k, c);
-  number = ++k->n_calls;
-  in_process = ++n_called;
-  if (const char *bytes = number == 1 ? getenv("TRI_EMULATE_NCCL_BYTES") : NULL)
-    emu_take_memory(k->taken = atol(bytes));
+  if (ordered && atoi(ordered) == 1) {
+    if (!previous) cudaEventCreateWithFlags(&previous, cudaEventDisableTiming);
+    e = cudaStreamWaitEvent(s, previous, 0);
+  }
+  if (e == cudaSuccess)
+    e = emu_queue(
+        s, [=] { run(k, c, number); }, true);
+  if (e == cudaSuccess && previous) e = cudaEventRecord(previous, s);
+  if (e == cudaSuccess && emu_is_early(in_process)) e = cudaStreamSynchronize(s);
+  if (e != cudaSuccess) emu_fail("%s cannot be queued: %s", c.what, cudaGetErrorName(e));
+}
+
+/* Launches these collectives of k, which takes a while. */
+ncclResult_t launch(ncclComm *k, const std::vector<call> &calls, cudaStream_t s) {
+  uint64_t    number = ++k->n_launches;
+  const char *bytes = number == 1 ? getenv("TRI_EMULATE_NCCL_BYTES") : NULL;
+
+  if (bytes) emu_take_memory(k->taken = atol(bytes));
   k->busy = true;
   k->looks = (int)(number % 3);
   k->then = [=] {
-    cudaError_t e = cudaSuccess;
-    if (ordered && atoi(ordered) == 1) {
-      if (!previous) cudaEventCreateWithFlags(&previous, cudaEventDisableTiming);
-      e = cudaStreamWaitEvent(s, previous, 0);
-    }
-    if (e == cudaSuccess)
-      e = emu_queue(
-          s, [=] { run(k, c, number); }, true);
-    if (e == cudaSuccess && previous) e = cudaEventRecord(previous, s);
-    if (e == cudaSuccess && emu_is_early(in_process)) e = cudaStreamSynchronize(s);
-    if (e != cudaSuccess) emu_fail("%s cannot be queued: %s", c.what, cudaGetErrorName(e));
+    for (const call &c : calls) queue(k, c, s);
   };
   if (k->looks == 0) step(k);
   return k->busy ? ncclInProgress : ncclSuccess;
+}
+
+/* The collectives of a group run side by side, in any order. */
+struct group {
+  ncclComm         *k;
+  cudaStream_t      stream;
+  std::vector<call> calls;
+} grouped;
+
+struct range {
+  const char *begin, *end;
+};
+bool  meet(const range &a, const range &b) { return a.begin < b.end && b.begin < a.end; }
+range sent(const ncclComm *k, const call &c) {
+  size_t one = c.n * size_of(c.type) * (strcmp(c.what, "ncclReduceScatter") ? 1 : (size_t)k->size);
+  return {(const char *)c.send, (const char *)c.send + one};
+}
+range received(const ncclComm *k, const call &c) {
+  size_t one = c.n * size_of(c.type) * (strcmp(c.what, "ncclAllGather") ? 1 : (size_t)k->size);
+  return {(const char *)c.recv, (const char *)c.recv + one};
+}
+
+ncclResult_t join_group(ncclComm *k, const call &c, cudaStream_t s) {
+  if (!grouped.calls.empty() && (grouped.k != k || grouped.stream != s))
+    emu_fail("%s: a group of several communicators or streams is not emulated", c.what);
+  for (const call &o : grouped.calls)
+    if (meet(received(k, c), received(k, o)) || meet(received(k, c), sent(k, o)) ||
+        meet(sent(k, c), received(k, o)))
+      emu_fail("%s: two calls of a group write and read the same memory", c.what);
+  grouped.k = k, grouped.stream = s;
+  grouped.calls.push_back(c);
+  return ncclSuccess;
+}
+
+ncclResult_t collective(ncclComm_t comm, call c, cudaStream_t s) {
+  ncclComm *k = get_idle(comm, c.what);
+
+  if (k->finalized) emu_fail("%s: communicator %s was finalized", c.what, k->name);
+  if (c.op != ncclSum && c.op != ncclMax) emu_fail("%s: operation %d is not emulated", c.what, c.op);
+  if (c.n == 0) return ncclSuccess;
+  check_buffers(k, c);
+  return group_depth ? join_group(k, c, s) : launch(k, {c}, s);
 }
 
 } /* namespace */
@@ -457,7 +499,10 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
 ncclResult_t ncclGroupStart(void) { return group_depth++, ncclSuccess; }
 ncclResult_t ncclGroupEnd(void) {
   if (group_depth-- == 0) emu_fail("ncclGroupEnd without ncclGroupStart");
-  return ncclSuccess;
+  if (group_depth || grouped.calls.empty()) return ncclSuccess;
+  group whole = std::move(grouped);
+  grouped = {};
+  return launch(whole.k, whole.calls, whole.stream);
 }
 
 ncclResult_t ncclCommRegister(ncclComm_t comm, void *p, size_t bytes, void **handle) {
@@ -489,13 +534,13 @@ ncclResult_t ncclCommDeregister(ncclComm_t comm, void *handle) {
 
 ncclResult_t ncclAllGather(const void *send, void *recv, size_t n, ncclDataType_t t, ncclComm_t comm,
                            cudaStream_t s) {
-  return launch(comm, {"ncclAllGather", send, recv, n, t, ncclSum}, s);
+  return collective(comm, {"ncclAllGather", send, recv, n, t, ncclSum}, s);
 }
 ncclResult_t ncclReduceScatter(const void *send, void *recv, size_t n, ncclDataType_t t, ncclRedOp_t op,
                                ncclComm_t comm, cudaStream_t s) {
-  return launch(comm, {"ncclReduceScatter", send, recv, n, t, op}, s);
+  return collective(comm, {"ncclReduceScatter", send, recv, n, t, op}, s);
 }
 ncclResult_t ncclAllReduce(const void *send, void *recv, size_t n, ncclDataType_t t, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t s) {
-  return launch(comm, {"ncclAllReduce", send, recv, n, t, op}, s);
+  return collective(comm, {"ncclAllReduce", send, recv, n, t, op}, s);
 }

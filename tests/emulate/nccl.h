@@ -85,7 +85,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out);
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t ncclCommAbort(ncclComm_t comm);
-ncclResult_t ncclGroupStart(void); /* a group may hold ncclCommAbort only */
+/* A group may hold calls of ncclCommAbort, or collectives of one communicator in one stream. */
+ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
 ncclResult_t ncclCommRegister(ncclComm_t comm, void *p, size_t bytes, void **handle);
 ncclResult_t ncclCommDeregister(ncclComm_t comm, void *handle);

@@ -124,6 +124,41 @@ void host() {
   static float x[N];
   ncclAllReduce(x, x, N, ncclFloat32, ncclSum, world, stream);
 }
+/* Two gathers at once. N / 2 numbers of each rank become the halves of b. */
+void group() {
+  float x[2 * N];
+  for (int i = 0; i < 2 * N; i++) x[i] = (float)(i + 1000 * rank);
+  cudaMemcpyAsync(a, x, sizeof x, cudaMemcpyDefault, stream);
+  CHECK(ncclGroupStart() == ncclSuccess);
+  CHECK(ncclAllGather(a, b, N / 2, ncclFloat32, world, stream) == ncclSuccess);
+  CHECK(ncclAllGather(a + N, b + N, N / 2, ncclFloat32, world, stream) == ncclSuccess);
+  ncclGroupEnd();
+  CHECK(settle(world) == ncclSuccess);
+  cudaMemcpyAsync(x, b, sizeof x, cudaMemcpyDefault, stream);
+  finish();
+  for (int i = 0; i < 2 * N; i++) CHECK(x[i] == (float)(i / N * N + i % (N / 2) + i / (N / 2) % 2 * 1000));
+  leave(world);
+}
+void groups() {
+  ncclComm_t other = second();
+  ncclGroupStart();
+  ncclAllReduce(a, a, N, ncclFloat32, ncclSum, world, stream);
+  ncclAllReduce(b, b, N, ncclFloat32, ncclSum, other, stream);
+}
+void overlap() {
+  ncclGroupStart();
+  ncclAllGather(a, b, N / 2, ncclFloat32, world, stream);
+  ncclAllGather(b, a + N, N / 2, ncclFloat32, world, stream);
+}
+/* Ranks with the spans of a group in another order. */
+void turned() {
+  ncclGroupStart();
+  for (int i = 0; i < 2; i++)
+    ncclAllReduce(i == rank ? a : b, i == rank ? a : b, i == rank ? N : 7, ncclFloat32, ncclSum, world,
+                  stream);
+  ncclGroupEnd();
+  settle(world), finish();
+}
 void undone() { sum(world, N), ncclCommFinalize(world); }
 
 const struct {
@@ -143,6 +178,10 @@ const struct {
     {"frame", frame, "is on the stack"},
     {"host", host, "this is host memory"},
     {"undone", undone, "wait in a stream"},
+    {"group", group, NULL},
+    {"groups", groups, "several communicators"},
+    {"overlap", overlap, "write and read the same memory"},
+    {"turned", turned, "ranks disagree"},
 };
 
 int run_case(const char *name) {

@@ -17,7 +17,11 @@
 static const tri_machine machine = {.name = "paper", .node = {1, 100}, .cross = {10, 10}};
 
 static tri_coll coll(tri_coll_kind kind, int64_t count, tri_dtype t) {
-  return (tri_coll){.kind = kind, .count = count, .dtype = t};
+  static tri_comm_span span[64];
+  static int           n;
+
+  span[n] = (tri_comm_span){.per_rank = count};
+  return (tri_coll){.kind = kind, .span = &span[n++], .n_span = 1, .dtype = t};
 }
 
 /* ---- counts of one communicator ---- */

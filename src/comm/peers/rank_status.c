@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-  RING = 16,                                     /* chosen: twice the pending collectives of a communicator */
+  RING = 64,                                     /* chosen: twice the pending collectives of a communicator */
   LABEL_WORDS = TRI_RANK_STATUS_LABEL_BYTES / 8, /* atomic copies work on words */
   TRIES = 1000                                   /* chosen: a write takes nanoseconds */
 };
