@@ -2,7 +2,8 @@
  * collectives.
  *
  * Gathers run in one stream and reductions in another, both beside the caller's. Events order them. Each
- * stream has its own NCCL communicators, so a gather can overtake a reduction in flight. Communicators used
+ * stream has its own NCCL communicators, so a gather can overtake a reduction in flight. Collectives in the
+ * caller's own stream have further ones, and may be recorded with the stream's other work. Communicators used
  * at once may wait for each other in a circle, unless every GPU launches in one order (NCCL user guide,
  * "Using multiple NCCL communicators concurrently"). Our order is the program's, the same on every rank, and
  * NCCL_LAUNCH_ORDER_IMPLICIT makes NCCL keep it.
@@ -133,26 +134,19 @@ static tri_status split(hub *h, int color, int key, int *index) {
   return TRI_OK;
 }
 
-/* Returns whether collectives of this lane are expected in the scope. */
-static bool is_used(tri_comm *const comm[TRI_SCOPE_COUNT], tri_scope scope, int lane) {
-  const unsigned gathers = 1u << TRI_ALL_GATHER;
-
-  return tri_comm_kinds(comm, scope) & (lane == GATHER ? gathers : ~gathers);
-}
-
-/* Collective over world. Makes a communicator for each lane and scope in use. All others are split from the
- * world's communicator. It serves the first lane that wants a communicator of the world. */
+/* Collective over world. Makes a communicator for each use of each scope. All others are split from the
+ * world's communicator. It has the first use that wants a communicator of the world. */
 static tri_status make_scopes(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], hub *h) {
   const tri_place at_all = tri_runtime_place(rt);
 
   h->spare = true;
-  for (int lane = 0; lane < LANES; lane++)
+  for (int use = 0; use < TRI_COMM_USES; use++)
     for (int s = 0; s < TRI_SCOPE_COUNT; s++) {
       tri_scope_place place = tri_scope_find((tri_scope)s, &at_all);
-      int            *at = &h->use[s][lane];
+      int            *at = &h->use[s][use];
       tri_scope       same = tri_comm_same(comm, (tri_scope)s); /* s itself or an earlier one */
-      *at = (int)same < s ? h->use[same][lane] : -1;
-      if (!is_used(comm, (tri_scope)s, lane)) continue;
+      *at = (int)same < s ? h->use[same][use] : -1;
+      if (!tri_comm_is_used(tri_comm_kinds(comm, (tri_scope)s), (tri_comm_use)use)) continue;
       if (s == TRI_WORLD && h->spare)
         *at = 0, h->spare = false;
       else
@@ -277,28 +271,63 @@ static ncclResult_t launch(const tri_coll *k, ncclComm_t comm, cudaStream_t stre
   return collected == ncclSuccess ? r : collected;
 }
 
-/* The lock is held and p->ready is recorded. `about` is for a trace. There a collective begins once its
- * data is there and the collectives before it in its stream are done. It may then still wait for the other
- * ranks. */
-static tri_status start(hub *h, tri_scope scope, const tri_coll *k, tri_trace_note about, pending *p) {
-  int          lane = tri_coll_lane(k->kind) == TRI_LANE_GATHER ? GATHER : REDUCE;
-  tri_stream  *s = &h->lane[lane].base;
-  cudaStream_t stream = h->lane[lane].stream;
-  int          made = h->use[scope][lane], span;
+/* The lock is held. */
+static tri_status launch_one(hub *h, tri_scope scope, const tri_coll *k, int use, tri_stream *s) {
+  int made = h->use[scope][use];
 
   TRI_ASSERT(made >= 0); /* tri_comm_expect was called */
   if (h->failed) TRI_FAIL(TRI_ECOMM, "cannot start a collective after a failed one");
-  TRI_CUDA_TRY(cudaStreamWaitEvent(stream, p->ready, 0));
-  span = tri_trace_begin(s->device->trace, tri_coll_lane(k->kind), about, s);
-  TRI_TRY(tri_nccl_settle(h, h->made[made], launch(k, h->made[made], stream), tri_coll_text(k->kind)));
-  tri_trace_end(s->device->trace, span, s);
-  TRI_CUDA_TRY(cudaEventRecord(p->done, stream));
+  return tri_nccl_settle(h, h->made[made], launch(k, h->made[made], tri_cuda_stream_of(s)),
+                         tri_coll_text(k->kind));
+}
+
+static int use_of(const tri_coll *k) {
+  return k->in_stream ? TRI_USE_IN_STREAM : tri_coll_lane(k->kind) == TRI_LANE_GATHER ? GATHER : REDUCE;
+}
+
+/* Takes a place for the next collective. The watchdog does not see it before show_pending. */
+static tri_status take_pending(hub *h, pending **out) {
+  pending *p = &h->at[(h->started + 1) % PENDING];
+
+  if (p->number) TRI_CUDA_TRY(cudaEventSynchronize(p->done)); /* a request never waited for, or long done */
+  pthread_mutex_lock(&h->lock);
+  p->number = 0;
+  pthread_mutex_unlock(&h->lock);
+  *out = p;
+  return TRI_OK;
+}
+
+/* Records in s that the work up to now is p's collective, and shows p to the watchdog. The lock is not held
+ * while the call may wait for a stream full of work. */
+static tri_status show_pending(hub *h, tri_scope scope, const char *what, int64_t count, tri_stream *s,
+                               pending *p) {
+  TRI_CUDA_TRY(cudaEventRecord(p->done, tri_cuda_stream_of(s)));
+  pthread_mutex_lock(&h->lock);
   p->scope = scope;
-  p->kind = k->kind;
-  p->count = tri_coll_count(k);
+  p->what = what;
+  p->count = count;
   p->come = tri_rank_status_newest((int)scope);
   p->number = ++h->started;
+  pthread_mutex_unlock(&h->lock);
   return TRI_OK;
+}
+
+/* p->ready is recorded. Runs the collective in s. `about` is for a trace. There a collective begins once its
+ * data is there and the collectives before it in its stream are done. It may then still wait for the other
+ * ranks. */
+static tri_status start(hub *h, tri_scope scope, const tri_coll *k, tri_stream *s, tri_trace_note about,
+                        pending *p) {
+  int        span;
+  tri_status st;
+
+  if (!k->in_stream) TRI_CUDA_TRY(cudaStreamWaitEvent(tri_cuda_stream_of(s), p->ready, 0));
+  span = tri_trace_begin(s->device->trace, tri_coll_lane(k->kind), about, s);
+  pthread_mutex_lock(&h->lock);
+  st = launch_one(h, scope, k, use_of(k), s);
+  pthread_mutex_unlock(&h->lock);
+  TRI_TRY(st);
+  tri_trace_end(s->device->trace, span, s);
+  return show_pending(h, scope, tri_coll_text(k->kind), tri_coll_count(k), s, p);
 }
 
 /* ---- start ---- */
@@ -307,24 +336,22 @@ static tri_status start(hub *h, tri_scope scope, const tri_coll *k, tri_trace_no
 enum { CONNECT_BYTES = 16 << 20 };
 
 /* Collective over the scope. Runs one collective of this kind, in place in `bytes` of zeroed memory. */
-static tri_status connect_by(hub *h, tri_comm *c, tri_coll_kind kind, void *memory, size_t bytes) {
+static tri_status connect_by(hub *h, tri_comm *c, tri_coll_kind kind, bool in_stream, void *memory,
+                             size_t bytes) {
   const int64_t each = (int64_t)(bytes / sizeof(float)) / c->size;
   const bool    pieces = kind == TRI_ALL_GATHER || kind == TRI_REDUCE_SCATTER;
   float        *mine = (float *)memory + (kind == TRI_ALL_REDUCE ? 0 : c->rank * each);
   tri_comm_span span = {.per_rank = pieces ? each : each * c->size};
-  tri_coll      k = {.kind = kind, .span = &span, .n_span = 1, .dtype = TRI_F32};
-  const int     lane = tri_coll_lane(kind) == TRI_LANE_GATHER ? GATHER : REDUCE;
-  pending      *p = &h->at[(h->started + 1) % PENDING];
-  tri_status    st;
+  tri_coll      k = {.kind = kind, .span = &span, .n_span = 1, .dtype = TRI_F32, .in_stream = in_stream};
+  tri_stream   *s = &h->lane[in_stream ? GATHER : use_of(&k)].base;
+  pending      *p = NULL;
 
   span.recv = kind == TRI_ALL_GATHER ? memory : mine;
   span.send = kind == TRI_ALL_GATHER ? mine : memory;
-  TRI_CUDA_TRY(cudaEventRecord(p->ready, h->lane[lane].stream));
-  pthread_mutex_lock(&h->lock);
-  st = start(h, c->scope, &k, (tri_trace_note){0}, p);
-  pthread_mutex_unlock(&h->lock);
-  TRI_TRY(st);
-  TRI_CUDA_TRY(cudaStreamSynchronize(h->lane[lane].stream));
+  TRI_TRY(take_pending(h, &p));
+  TRI_CUDA_TRY(cudaEventRecord(p->ready, tri_cuda_stream_of(s)));
+  TRI_TRY(start(h, c->scope, &k, s, (tri_trace_note){0}, p));
+  TRI_CUDA_TRY(cudaStreamSynchronize(tri_cuda_stream_of(s)));
   return TRI_OK;
 }
 
@@ -339,10 +366,11 @@ static tri_status connect(tri_comm *const comm[TRI_SCOPE_COUNT], hub *h, tri_dev
   TRI_TRY_DONE(tri_agree(
       comm[TRI_WORLD], d->ops->alloc(d, TRI_MEM_DEVICE, bytes[0] > bytes[1] ? bytes[0] : bytes[1], &memory)));
   for (int s = 0; s < TRI_SCOPE_COUNT; s++)
-    for (int k = 0; k < TRI_COLL_KINDS; k++)
+    for (int k = 0; k < 2 * TRI_COLL_KINDS; k++) /* those in the caller's stream are the second half */
       for (int i = 0; i < 2; i++)
         if (tri_comm_kinds(comm, (tri_scope)s) >> k & 1 && bytes[i] >= bytes[0])
-          TRI_TRY_DONE(connect_by(h, comm[s], (tri_coll_kind)k, memory, bytes[i]));
+          TRI_TRY_DONE(connect_by(h, comm[s], (tri_coll_kind)(k % TRI_COLL_KINDS), k >= TRI_COLL_KINDS,
+                                  memory, bytes[i]));
 done:
   d->ops->free(d, TRI_MEM_DEVICE, &memory);
   return st;
@@ -417,26 +445,42 @@ done:
 
 /* ---- collectives ---- */
 
+/* Work that is recorded has not begun, so there is nothing to watch yet. */
+static tri_status record_one(hub *h, tri_scope scope, const tri_coll *k) {
+  tri_status st;
+
+  pthread_mutex_lock(&h->lock);
+  st = launch_one(h, scope, k, TRI_USE_IN_STREAM, k->stream);
+  pthread_mutex_unlock(&h->lock);
+  return st;
+}
+
 static tri_status nccl_submit(tri_comm *c, const tri_coll *k, tri_req *req) {
   nccl_comm     *n = (nccl_comm *)c;
   hub           *h = n->hub;
-  pending       *p;
-  tri_status     st;
-  tri_trace_note about = tri_coll_note(n->device->trace, c, k);
+  pending       *p = NULL;
+  tri_trace_note about;
 
   TRI_ASSERT(h);
-  p = &h->at[(h->started + 1) % PENDING];
-  if (p->number) TRI_CUDA_TRY(cudaEventSynchronize(p->done)); /* a request never waited for, or long done */
-  /* Called without the lock. It waits if the caller's stream is full of work, and the watchdog must look
-   * meanwhile. */
+  if (c->recording) return record_one(h, c->scope, k);
+  about = tri_coll_note(n->device->trace, c, k);
+  TRI_TRY(take_pending(h, &p));
   TRI_CUDA_TRY(cudaEventRecord(p->ready, tri_cuda_stream_of(k->stream)));
-  pthread_mutex_lock(&h->lock);
-  st = start(h, c->scope, k, about, p);
-  pthread_mutex_unlock(&h->lock);
-  TRI_TRY(st);
-  if (!req) TRI_CUDA_TRY(cudaStreamWaitEvent(tri_cuda_stream_of(k->stream), p->done, 0));
+  TRI_TRY(start(h, c->scope, k, k->in_stream ? k->stream : &h->lane[use_of(k)].base, about, p));
+  if (!req && !k->in_stream) TRI_CUDA_TRY(cudaStreamWaitEvent(tri_cuda_stream_of(k->stream), p->done, 0));
   if (req) req->impl = (void *)(uintptr_t)p->number;
   return TRI_OK;
+}
+
+static tri_status nccl_replay(tri_comm *c, tri_graph *g, tri_stream *s) {
+  hub     *h = ((nccl_comm *)c)->hub;
+  pending *p = NULL;
+
+  if (h->failed) TRI_FAIL(TRI_ECOMM, "cannot start a recorded step after a failed collective");
+  TRI_TRY(take_pending(h, &p));
+  TRI_CUDA_TRY(cudaEventRecord(p->ready, tri_cuda_stream_of(s)));
+  TRI_TRY(s->device->ops->graph_run(g, s));
+  return show_pending(h, c->scope, "recorded step", 0, s, p);
 }
 
 /* If the slot holds a later collective, it was waited for when the slot was reused. */
@@ -452,7 +496,7 @@ static tri_status nccl_wait(tri_comm *c, tri_req *req, tri_stream *s) {
 }
 
 static const tri_comm_ops nccl_ops = {
-    TRI_GPU_NCCL_BYTES, TRI_GPU_NCCL_EACH_BYTES, nccl_start, nccl_submit, nccl_wait, nccl_close};
+    TRI_GPU_NCCL_BYTES, TRI_GPU_NCCL_EACH_BYTES, nccl_start, nccl_submit, nccl_wait, nccl_close, nccl_replay};
 
 static tri_status nccl_open(tri_device *d, tri_comm **out) {
   nccl_comm *n;

@@ -11,9 +11,9 @@
 #include <pthread.h>
 #include <semaphore.h>
 
-enum { TRI_NCCL_GATHER, TRI_NCCL_REDUCE, TRI_NCCL_LANES };
+enum { TRI_NCCL_GATHER = TRI_USE_GATHER, TRI_NCCL_REDUCE = TRI_USE_REDUCE, TRI_NCCL_LANES };
 enum {
-  TRI_NCCL_MADE = TRI_SCOPE_COUNT * TRI_NCCL_LANES,
+  TRI_NCCL_MADE = TRI_SCOPE_COUNT * TRI_COMM_USES,
   TRI_NCCL_PENDING = 32 /* chosen, more than two models have in flight */
 };
 
@@ -29,12 +29,12 @@ typedef struct tri_nccl_info {
 } tri_nccl_info;
 
 typedef struct tri_nccl_pending {
-  uint64_t      number;      /* 0 if never used */
-  uint64_t      come;        /* its number in the scope (comm/peers/rank_status.h) */
-  cudaEvent_t   ready, done; /* the caller's work before it, and the collective itself */
-  tri_scope     scope;
-  tri_coll_kind kind;
-  int64_t       count;
+  uint64_t    number;      /* 0 if never used */
+  uint64_t    come;        /* its number in the scope (comm/peers/rank_status.h) */
+  cudaEvent_t ready, done; /* the caller's work before it, and the collective itself */
+  tri_scope   scope;
+  const char *what;  /* its kind, in words */
+  int64_t     count; /* elements */
 } tri_nccl_pending;
 
 /* The state of a process, shared by the scopes. */
@@ -45,9 +45,9 @@ typedef struct tri_nccl_hub {
   ncclComm_t       made[TRI_NCCL_MADE];       /* owned, in the order made */
   void            *registered[TRI_NCCL_MADE]; /* the arena's handles, NULL if not registered */
   int              n_made;
-  bool             spare;                                /* made[0] serves no lane and is never connected */
-  int              use[TRI_SCOPE_COUNT][TRI_NCCL_LANES]; /* indices of made, -1 if unused */
-  tri_cuda_stream  lane[TRI_NCCL_LANES];                 /* no scratch, no kernel of ours runs there */
+  bool             spare;                               /* made[0] serves nothing and is never connected */
+  int              use[TRI_SCOPE_COUNT][TRI_COMM_USES]; /* indices of made, -1 if unused */
+  tri_cuda_stream  lane[TRI_NCCL_LANES];                /* no scratch, no kernel of ours runs there */
   tri_nccl_pending at[TRI_NCCL_PENDING];
   uint64_t         started;
   bool             failed;

@@ -150,8 +150,8 @@ static bool look(tri_nccl_hub *h, char *why, size_t size) {
   }
   size -= strlen(why);
   why += strlen(why);
-  snprintf(why, size, " in %s number %llu of scope %s, %lld elements", tri_coll_text(p->kind),
-           (unsigned long long)p->number, tri_scope_text(p->scope), (long long)p->count);
+  snprintf(why, size, " in %s number %llu of scope %s, %lld elements", p->what, (unsigned long long)p->number,
+           tri_scope_text(p->scope), (long long)p->count);
   return true;
 }
 

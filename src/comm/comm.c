@@ -364,8 +364,9 @@ size_t tri_comm_host_bytes(tri_comm *const comm[TRI_SCOPE_COUNT], int machine_ra
   get_wish(wish);
   if (world->way == TRI_BY_NCCL) return 0;
   for (int s = 0; s < TRI_SCOPE_COUNT; s++) {
-    bool inside = tri_scope_find((tri_scope)s, &two_nodes).nodes == 1 || world->size == machine_ranks,
-         reduces = tri_comm_kinds(comm, (tri_scope)s) & (1u << TRI_REDUCE_SCATTER | 1u << TRI_ALL_REDUCE);
+    unsigned kinds = tri_comm_kinds(comm, (tri_scope)s);
+    bool     inside = tri_scope_find((tri_scope)s, &two_nodes).nodes == 1 || world->size == machine_ranks,
+         reduces = (kinds | kinds >> TRI_COLL_KINDS) & (1u << TRI_REDUCE_SCATTER | 1u << TRI_ALL_REDUCE);
     if (inside && (!wish[0] || !strcmp(wish, way_name[TRI_BY_SHM]))) continue;
     if (reduces && comm[s]->size > 1) bytes += tri_mpi_way_bytes(comm[s]->size);
   }

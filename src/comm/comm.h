@@ -79,7 +79,8 @@ typedef struct tri_coll {
   int                  n_span;
   tri_dtype            dtype;
   tri_redop            op;
-  tri_stream          *stream; /* it runs after the work in this stream */
+  tri_stream          *stream;    /* it runs after the work in this stream */
+  bool                 in_stream; /* it runs in this stream itself (tri_collective) */
 } tri_coll;
 
 /* This rank's memory for tri_comm_start. It must live until the communicators are closed. */
@@ -89,6 +90,13 @@ typedef struct tri_comm_memory {
   uint64_t layout;                /* fingerprint of the block's layout */
   void    *stage;                 /* TRI_MEM_PINNED, tri_comm_stage_bytes long */
 } tri_comm_memory;
+
+/* A step recorded once and run many times, with its collectives (tri_comm_record). All zero: none. */
+typedef struct tri_comm_step {
+  tri_graph *graph; /* owned */
+  int        n;     /* its collectives */
+  double     bytes; /* bytes that a rank sends in them, as in tri_traffic */
+} tri_comm_step;
 
 /* The operations of a communicator back end. One serves host memory (SHM, MPI, STAGED), the other is NCCL's.
  * Collective over c, except `close`. `start` is collective over world. The back end keeps the promises of the
@@ -106,6 +114,9 @@ typedef struct tri_comm_ops {
   /* Makes s wait. s may be any stream of the device. A zero req is legal. */
   tri_status (*wait)(tri_comm *c, tri_req *req, tri_stream *s);
   void (*close)(tri_comm **c);
+  /* Runs a recorded step with collectives of c. NULL: submit cannot be recorded. Otherwise submit is also
+   * called while c->recording is set. */
+  tri_status (*replay)(tri_comm *c, tri_graph *g, tri_stream *s);
 } tri_comm_ops;
 
 /* One timed collective: its seconds, and the bytes sent by a rank in ring algorithms. With a buffer of X
@@ -145,7 +156,10 @@ struct tri_comm {
    * (session.h). */
   void       *mpi;
   tri_traffic traffic;
-  unsigned    expected; /* tri_coll_kind as bits, set by tri_comm_expect */
+  /* tri_coll_kind as bits, set by tri_comm_expect. Those of tri_comm_expect_in_stream are TRI_COLL_KINDS bits
+   * higher. */
+  unsigned       expected;
+  tri_comm_step *recording; /* the step being recorded, else NULL */
 };
 
 /* Collective over world. Opens one scope on the back end for d. A CPU gets "shm" or "mpi". A GPU gets "nccl"
@@ -167,6 +181,8 @@ size_t tri_comm_stage_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]);
  * tri_comm_start. Does nothing if c is NULL or has one rank. "nccl" connects ranks for the announced kinds
  * only, and no others may follow. */
 void tri_comm_expect(tri_comm *c, tri_coll_kind k);
+/* Not collective. The same for collectives with in_stream. */
+void tri_comm_expect_in_stream(tri_comm *c, tri_coll_kind k);
 /* Not collective. Bytes of GPU memory that the communicators take for the announced collectives. */
 size_t tri_comm_beside_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]);
 /* Not collective. Call it once the plan is complete. Bytes of host memory that reductions through MPI take
@@ -221,8 +237,24 @@ TRI_CHECKED tri_status tri_all_gather_v(tri_comm *c, const tri_comm_span *span, 
                                         tri_stream *s, tri_req *req);
 TRI_CHECKED tri_status tri_reduce_scatter_v(tri_comm *c, const tri_comm_span *span, int n, tri_dtype t,
                                             tri_redop op, tri_stream *s, tri_req *req);
+/* Starts k. The functions above do so for one kind each. With k->in_stream it runs in k->stream itself, as a
+ * kernel does, and req is NULL. "nccl" has communicators of their own for such collectives
+ * (tri_comm_expect_in_stream). By "shm", "mpi" and "staged" it has ended when the call returns. */
+TRI_CHECKED tri_status tri_collective(tri_comm *c, const tri_coll *k, tri_req *req);
 /* Makes s wait. s may be any stream of the device. A zero req is legal. */
 TRI_CHECKED tri_status tri_comm_wait(tri_comm *c, tri_req *req, tri_stream *s);
+
+typedef tri_status tri_comm_work(void *ctx, tri_stream *s);
+/* Collective over c. Records work(ctx, s) without running it, as graph_record does (device.h), which the
+ * device must have. work may start collectives with in_stream on c, and on no other communicator. They are
+ * counted when the step runs. If a rank cannot record, all ranks return an error, *out is all zero, and s
+ * is as before. By "staged" that is TRI_EDEVICE. */
+TRI_CHECKED tri_status tri_comm_record(tri_comm *c, tri_stream *s, tri_comm_work *work, void *ctx,
+                                       tri_comm_step *out);
+/* Collective over c. Runs the step in s. For the monitor over the ranks it is one collective. */
+TRI_CHECKED tri_status tri_comm_replay(tri_comm *c, const tri_comm_step *step, tri_stream *s);
+/* Not collective. Call it after waiting for all runs, before c is closed. */
+void tri_comm_step_close(tri_device *d, tri_comm_step *step);
 /* Not collective. Begins a step: resets the step's traffic to none. */
 void tri_comm_traffic_begin(tri_comm *c);
 

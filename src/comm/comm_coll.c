@@ -54,6 +54,18 @@ void tri_comm_expect(tri_comm *c, tri_coll_kind k) {
   if (c && c->size > 1) c->expected |= 1u << k;
 }
 
+void tri_comm_expect_in_stream(tri_comm *c, tri_coll_kind k) {
+  if (c && c->size > 1) c->expected |= 1u << (TRI_COLL_KINDS + k);
+}
+
+bool tri_comm_is_used(unsigned kinds, tri_comm_use use) {
+  if (use == TRI_USE_IN_STREAM) return kinds >> TRI_COLL_KINDS;
+  for (int k = 0; k < TRI_COLL_KINDS; k++)
+    if (kinds >> k & 1 && (tri_coll_lane((tri_coll_kind)k) == TRI_LANE_GATHER) == (use == TRI_USE_GATHER))
+      return true;
+  return false;
+}
+
 tri_scope tri_comm_same(tri_comm *const comm[TRI_SCOPE_COUNT], tri_scope s) {
   if ((s == TRI_TENSOR || s == TRI_MATES) && comm[s]->size == comm[TRI_NODE]->size) s = TRI_NODE;
   return comm[s]->size == comm[TRI_WORLD]->size ? TRI_WORLD : s;
@@ -73,17 +85,24 @@ size_t tri_comm_beside_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]) {
 
   if (comm[TRI_WORLD]->size == 1) return 0;
   for (int s = 0; s < TRI_SCOPE_COUNT; s++)
-    for (int lane = 0; lane < 2; lane++) {
-      bool used = false;
-      for (int k = 0; k < TRI_COLL_KINDS; k++)
-        used = used || (tri_comm_kinds(comm, (tri_scope)s) >> k & 1 &&
-                        (tri_coll_lane((tri_coll_kind)k) == TRI_LANE_GATHER) == (lane == 0));
-      bytes += used ? ops->beside_each : 0;
-    }
+    for (int use = 0; use < TRI_COMM_USES; use++)
+      if (tri_comm_is_used(tri_comm_kinds(comm, (tri_scope)s), (tri_comm_use)use)) bytes += ops->beside_each;
   return bytes > ops->beside_bytes ? bytes : ops->beside_bytes;
 }
 
 /* ---- entry points ---- */
+
+/* A recorded collective has not run yet, so it has neither a number nor traffic. */
+static tri_status record_one(tri_comm *c, const tri_coll *k) {
+  tri_rank_status_carry(NULL, NULL, NULL);
+  (void)tri_trace_carried(k->stream->device->trace);
+  TRI_ASSERT(k->in_stream);
+  if (!c->ops->replay)
+    TRI_FAIL(TRI_EDEVICE, "staged collectives cannot be recorded, because the host takes part in them");
+  c->recording->n++;
+  c->recording->bytes += flow_of(c, k, 0).bytes;
+  return c->ops->submit(c, k, NULL);
+}
 
 /* A rank counts as waiting only during tri_comm_wait. Submitting a collective with a request only marks it as
  * reached. The submission itself may have to wait for an older collective. */
@@ -108,11 +127,12 @@ static tri_status copy_own(const tri_coll *k, const tri_comm_span *p) {
   return k->stream->device->ops->copy(k->stream, p->recv, p->send, bytes);
 }
 
-static tri_status submit(tri_comm *c, const tri_coll *k, tri_req *req) {
+tri_status tri_collective(tri_comm *c, const tri_coll *k, tri_req *req) {
   if (req) *req = (tri_req){NULL, 0};
+  TRI_ASSERT(!(k->in_stream && req));
   TRI_ASSERT((unsigned)k->dtype < TRI_DTYPE_COUNT);
   for (int i = 0; i < k->n_span; i++) TRI_ASSERT(k->span[i].per_rank >= 0);
-  if (c->size > 1 && tri_coll_count(k) > 0) return submit_to(c, k, req);
+  if (c->size > 1 && tri_coll_count(k) > 0) return c->recording ? record_one(c, k) : submit_to(c, k, req);
   tri_rank_status_carry(NULL, NULL, NULL);
   (void)tri_trace_carried(k->stream->device->trace); /* drops the label of a call without a collective */
   for (int i = 0; i < k->n_span; i++) TRI_TRY(copy_own(k, &k->span[i]));
@@ -121,12 +141,12 @@ static tri_status submit(tri_comm *c, const tri_coll *k, tri_req *req) {
 
 tri_status tri_all_gather_v(tri_comm *c, const tri_comm_span *span, int n, tri_dtype t, tri_stream *s,
                             tri_req *req) {
-  return submit(c, &(tri_coll){TRI_ALL_GATHER, span, n, t, TRI_SUM, s}, req);
+  return tri_collective(c, &(tri_coll){TRI_ALL_GATHER, span, n, t, TRI_SUM, s, false}, req);
 }
 
 tri_status tri_reduce_scatter_v(tri_comm *c, const tri_comm_span *span, int n, tri_dtype t, tri_redop op,
                                 tri_stream *s, tri_req *req) {
-  return submit(c, &(tri_coll){TRI_REDUCE_SCATTER, span, n, t, op, s}, req);
+  return tri_collective(c, &(tri_coll){TRI_REDUCE_SCATTER, span, n, t, op, s, false}, req);
 }
 
 tri_status tri_all_gather(tri_comm *c, void *recv, const void *send, int64_t per_rank, tri_dtype t,
@@ -141,7 +161,9 @@ tri_status tri_reduce_scatter(tri_comm *c, void *recv, const void *send, int64_t
 
 tri_status tri_all_reduce(tri_comm *c, void *buf, int64_t count, tri_dtype t, tri_redop op, tri_stream *s,
                           tri_req *req) {
-  return submit(c, &(tri_coll){TRI_ALL_REDUCE, &(tri_comm_span){buf, NULL, count}, 1, t, op, s}, req);
+  tri_comm_span whole = {buf, NULL, count};
+
+  return tri_collective(c, &(tri_coll){TRI_ALL_REDUCE, &whole, 1, t, op, s, false}, req);
 }
 
 tri_status tri_comm_wait(tri_comm *c, tri_req *req, tri_stream *s) {

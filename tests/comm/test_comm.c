@@ -7,12 +7,14 @@
 #include "base/host_memory.h"
 #include "comm/peers/proc_state.h"
 #include "comm/peers/rank_status.h"
+#include "comm/session.h"
+#include "dead_case.h"
 #include "filter_case.h"
 #include "ranks_case.h"
 #include "refusal_case.h"
 
+#include <signal.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 enum {
   MAX_RANKS = 4,
@@ -47,6 +49,7 @@ typedef struct setup {
 } setup;
 
 static char near[ARENA];
+static bool in_stream; /* collectives in the caller's stream are announced */
 static bool few_files; /* a rank may not reopen its neighbours' blocks */
 
 static void ask_for(const char *comm) {
@@ -133,7 +136,10 @@ static bool open_setup(setup *u, const char *device, int ranks_per_node, int ten
   CHECK(!stage_bytes == (w != STAGED || rt.world_size == 1));
   if (stage_bytes) CHECK(u->d->ops->alloc(u->d, TRI_MEM_PINNED, stage_bytes, &u->stage) == TRI_OK);
   for (int i = 0; i < TRI_SCOPE_COUNT; i++)
-    for (int k = 0; k < TRI_COLL_KINDS; k++) tri_comm_expect(u->comm[i], (tri_coll_kind)k);
+    for (int k = 0; k < TRI_COLL_KINDS; k++) {
+      tri_comm_expect(u->comm[i], (tri_coll_kind)k);
+      if (in_stream) tri_comm_expect_in_stream(u->comm[i], (tri_coll_kind)k);
+    }
   const tri_comm_memory m = {u->far, u->far, bytes, bytes, 0, u->stage};
   if (few_files) take_files();
   if (w != UNSTARTED) CHECK(tri_comm_start(&u->rt, u->comm, u->d, &m) == TRI_OK);
@@ -293,6 +299,7 @@ typedef struct list {
   tri_coll_kind kind;
   tri_dtype     dtype;
   int           n, salt;
+  bool          in_stream;
 } list;
 
 static size_t list_bytes(const list *l, int i) {
@@ -331,6 +338,8 @@ static tri_status start_list(setup *u, tri_comm *c, const list *l, tri_req *req)
 
   for (int i = 0; i < l->n; i++)
     span[i] = (tri_comm_span){far(u, l->span[i].recv), far(u, l->span[i].send), l->span[i].per_rank};
+  if (l->in_stream)
+    return tri_collective(c, &(tri_coll){l->kind, span, l->n, l->dtype, TRI_SUM, u->s, true}, req);
   return l->kind == TRI_ALL_GATHER ? tri_all_gather_v(c, span, l->n, l->dtype, u->s, req)
                                    : tri_reduce_scatter_v(c, span, l->n, l->dtype, TRI_SUM, u->s, req);
 }
@@ -541,6 +550,102 @@ static void body_pending_lists(setup *u) {
   for (int64_t k = 0; k < 100; k++) put_reduced(want, k, TRI_F32, TRI_SUM, c[0]->size, k, 7);
   CHECK(!memcmp(x, want, 100 * sizeof *x));
   free(l);
+}
+
+/* Collectives in the caller's stream, between others that are pending. */
+static void body_in_stream(setup *u) {
+  static const int64_t size[] = {129, 0, 1, 64};
+
+  for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++)
+    for (int i = 0; i < 2; i++) {
+      tri_comm     *c = u->comm[scope];
+      list          beside, l;
+      tri_req       req;
+      double        bytes = c->traffic.bytes;
+      tri_comm_span x = {0};
+      tri_coll      sum = {TRI_ALL_REDUCE, &x, 1, TRI_F32, TRI_MAX, u->s, true};
+      char         *base = make_list(&beside, u->arena, c, TRI_ALL_GATHER, size, 4, TRI_I64, i, 3);
+
+      base = make_list(&l, base, c, i ? TRI_ALL_GATHER : TRI_REDUCE_SCATTER, size, 4, TRI_F32, !i, 50);
+      l.in_stream = true;
+      fill_list(u, c, &beside);
+      CHECK(start_list(u, c, &beside, &req) == TRI_OK);
+      fill_list(u, c, &l);
+      CHECK(start_list(u, c, &l, NULL) == TRI_OK);
+      judge_list(u, c, &l);
+      put_values(base, 1000, TRI_F32, c->rank, 8);
+      put(u, base, 4000);
+      x = (tri_comm_span){far(u, base), NULL, 1000};
+      CHECK(tri_collective(c, &sum, NULL) == TRI_OK);
+      get(u, base, 4000);
+      for (int64_t k = 0; k < 1000; k++) put_reduced(want, k, TRI_F32, TRI_MAX, c->size, k, 8);
+      CHECK(!memcmp(base, want, 4000));
+      CHECK(tri_comm_wait(c, &req, u->s) == TRI_OK);
+      judge_list(u, c, &beside);
+      CHECK(c->traffic.bytes - bytes == (194 * 12.0 + 2 * 4000.0 / c->size) * (c->size - 1));
+    }
+}
+
+/* A step that sums a list in place and gathers another one. */
+typedef struct step {
+  setup    *u;
+  tri_comm *c;
+  list      scatter, gather;
+} step;
+
+static tri_status run_step(void *ctx, tri_stream *s) {
+  step *x = ctx;
+
+  (void)s;
+  TRI_TRY(start_list(x->u, x->c, &x->scatter, NULL));
+  return start_list(x->u, x->c, &x->gather, NULL);
+}
+
+/* A recorded step runs on what its memory then holds, among other collectives of its communicator. */
+static void check_recorded(setup *u, tri_comm *c) {
+  static const int64_t size[] = {129, 0, 1, 64};
+  step                *x = calloc(1, sizeof *x);
+  tri_comm_step        recorded;
+  double               bytes = c->traffic.bytes, each = 2 * 4 * 194.0 * (c->size - 1);
+  tri_status           st;
+  char                *base = u->arena;
+  list                 beside;
+
+  CHECK(x);
+  x->u = u, x->c = c;
+  base = make_list(&x->scatter, base, c, TRI_REDUCE_SCATTER, size, 4, TRI_F32, true, 0);
+  base = make_list(&x->gather, base, c, TRI_ALL_GATHER, size, 4, TRI_I32, false, 0);
+  make_list(&beside, base, c, TRI_ALL_GATHER, size, 4, TRI_F32, false, 900);
+  x->scatter.in_stream = x->gather.in_stream = true;
+  st = tri_comm_record(c, u->s, run_step, x, &recorded);
+  CHECK(c->traffic.bytes == bytes); /* nothing has run */
+  if (u->w == STAGED && c->size > 1) {
+    CHECK(st == TRI_EDEVICE && !recorded.graph && recorded.n == 0);
+    tri_error_clear();
+  } else {
+    CHECK(st == TRI_OK && recorded.graph && recorded.n == (c->size > 1 ? 2 : 0));
+  }
+  for (int run = 0; run < 4; run++) {
+    tri_req req;
+    x->scatter.salt = 10 * run, x->gather.salt = 200 + 10 * run;
+    fill_list(u, c, &beside);
+    CHECK(start_list(u, c, &beside, &req) == TRI_OK);
+    fill_list(u, c, &x->scatter);
+    fill_list(u, c, &x->gather);
+    CHECK((recorded.graph && run != 1 ? tri_comm_replay(c, &recorded, u->s) : run_step(x, u->s)) == TRI_OK);
+    judge_list(u, c, &x->scatter);
+    judge_list(u, c, &x->gather);
+    CHECK(tri_comm_wait(c, &req, u->s) == TRI_OK);
+    judge_list(u, c, &beside);
+  }
+  CHECK(c->traffic.bytes - bytes == 4 * each + 2 * each);
+  tri_comm_step_close(u->d, &recorded);
+  free(x);
+}
+
+static void body_recorded(setup *u) {
+  if (!u->d->ops->graph_record) return;
+  for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++) check_recorded(u, u->comm[scope]);
 }
 
 static void body_big(setup *u) {
@@ -802,6 +907,18 @@ static void test_collectives(void **state) { (void)state, for_divided(SMALL, 2, 
 static void test_lists(void **state) { (void)state, for_divided(SMALL, 2, body_lists); }
 static void test_pending_lists(void **state) { (void)state, for_all(SMALL, body_pending_lists); }
 static void test_disagree_on_lists(void **state) { (void)state, for_all(SMALL, body_disagree_on_lists); }
+static void test_in_stream(void **state) {
+  (void)state;
+  in_stream = true;
+  for_divided(SMALL, 2, body_in_stream);
+  in_stream = false;
+}
+static void test_recorded(void **state) {
+  (void)state;
+  in_stream = true;
+  for_divided(SMALL, 2, body_recorded);
+  in_stream = false;
+}
 static void test_big(void **state) { (void)state, for_all(ARENA, body_big); }
 static void test_two_stages(void **state) { (void)state, for_all(SMALL, body_two_stages); }
 static void test_pending(void **state) { (void)state, for_all(SMALL, body_pending); }
@@ -820,7 +937,83 @@ static void test_few_files(void **state) {
   few_files = false;
 }
 
-int main(void) {
+/* ---- a rank that dies ---- */
+
+enum { VICTIM = 1 };
+
+/* Runs one collective: of a list with a request, or in the caller's stream, or a recorded step of two.
+ * `dies`: this rank kills itself before its end. */
+static tri_status run_once(setup *u, tri_comm *c, const char *what, step *x, const tri_comm_step *recorded,
+                           bool dies) {
+  tri_req req;
+
+  x->scatter.in_stream = x->gather.in_stream = strcmp(what, "list") != 0;
+  if (!strcmp(what, "list")) {
+    TRI_TRY(start_list(u, c, &x->gather, &req));
+    if (dies) raise(SIGKILL);
+    return tri_comm_wait(c, &req, u->s);
+  }
+  if (dies) raise(SIGKILL);
+  return recorded->graph ? tri_comm_replay(c, recorded, u->s) : start_list(u, c, &x->scatter, NULL);
+}
+
+/* Runs in each rank of a launch. The victim dies in a collective. It has sent a heartbeat by then, since
+ * one is due every 0.25 s. argument: way:what. */
+static int run_until_dead(const char *argument) {
+  static const int64_t  size[] = {129, 0, 1, 64};
+  static step           x;
+  const bool            gpu = !strncmp(argument, "cuda", 4);
+  const char           *what = strchr(argument, ':') + 1;
+  const tri_session_opt opt = {.device = gpu ? "cuda" : "cpu", .threads = 1, .timeout_s = 10};
+  char                  by[16];
+  setup                 u = {.arena = near};
+  tri_session           se;
+  tri_comm_step         recorded = {0};
+  tri_comm             *c;
+  tri_status            st;
+  void                 *memory = NULL;
+  double                began_s;
+
+  argument += gpu ? strlen("cuda ") : 0;
+  snprintf(by, sizeof by, "%.*s", (int)strcspn(argument, ":"), argument);
+  ask_for(strcmp(by, "shm") ? by : NULL);
+  st = tri_session_open(&opt, &se);
+  if (st != TRI_OK) return 3;
+  c = se.comm[TRI_WORLD];
+  for (int k = 0; k < TRI_COLL_KINDS; k++) {
+    tri_comm_expect(c, (tri_coll_kind)k);
+    tri_comm_expect_in_stream(c, (tri_coll_kind)k);
+  }
+  if (tri_ledger_add(se.ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "buffers", SMALL, &memory) !=
+          TRI_OK ||
+      tri_session_take_memory(&se) != TRI_OK)
+    return 3;
+  u.d = se.device, u.s = se.stream, u.far = memory, x.u = &u, x.c = c;
+  make_list(&x.scatter, make_list(&x.gather, near, c, TRI_ALL_GATHER, size, 4, TRI_F32, true, 0), c,
+            TRI_REDUCE_SCATTER, size, 4, TRI_F32, true, 0);
+  x.scatter.in_stream = x.gather.in_stream = true;
+  if (!strcmp(what, "recorded") && tri_comm_record(c, u.s, run_step, &x, &recorded) != TRI_OK) return 3;
+  began_s = tri_now_s();
+  while (st == TRI_OK) {
+    st = run_once(&u, c, what, &x, &recorded, c->rank == VICTIM && tri_now_s() - began_s > 1);
+    if (st == TRI_OK) st = u.d->ops->stream_sync(u.s);
+  }
+  tri_session_leave(&se, st);
+  return 4;
+}
+
+/* The others wait for the dead rank in a collective. */
+static void fail_unless_all_end(void) {
+  static const char *const        on_cpu[] = {"shm:list", "mpi:list", "staged:list", "shm:stream", NULL},
+                           *const on_gpu[] = {"cuda staged:list", "cuda nccl:list", "cuda nccl:stream",
+                                              "cuda nccl:recorded", NULL};
+
+  for (const char *const *a = TRI_CUDA_EMULATED ? on_gpu : on_cpu; *a; a++)
+    if (tri_device_collectives("cuda") || !strstr(*a, "nccl"))
+      fail_unless_76(TRI_MPIEXEC, "dead", *a, (const char *const[]){"rank 1 ", NULL});
+}
+
+int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_places),
       cmocka_unit_test(test_scopes),
@@ -839,10 +1032,15 @@ int main(void) {
       cmocka_unit_test(test_lists),
       cmocka_unit_test(test_pending_lists),
       cmocka_unit_test(test_disagree_on_lists),
+      cmocka_unit_test(test_in_stream),
+      cmocka_unit_test(test_recorded),
   };
-  int failed;
+  int failed, ranks, machine_ranks;
 
+  if (argc > 2 && !strcmp(argv[1], "dead")) return run_until_dead(argv[2]);
   test_filter();
+  tri_runtime_env_ranks(&ranks, &machine_ranks);
+  if (ranks == 1) fail_unless_all_end(); /* before MPI is up */
   failed = cmocka_run_group_tests(tests, ranks_open, ranks_close);
   if (tri_host_bytes() != 0)
     fprintf(stderr, "%lld bytes of host memory were not freed\n", (long long)tri_host_bytes());

@@ -5,13 +5,12 @@
 #include "base/host_memory.h"
 #include "comm/rounds.h"
 #include "comm/session.h"
+#include "dead_case.h"
 #include "generate/deal.h"
 #include "ranks_case.h"
 #include "refusal_case.h"
 
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { WORDS = 3 };
 
@@ -195,7 +194,7 @@ static void test_close_unheard(void **state) {
 
 /* ---- a rank that dies ---- */
 
-enum { DEAD_RANKS = 3, VICTIM = 1 };
+enum { VICTIM = 1 };
 
 /* Runs in each rank of the launch below. The victim dies between two rounds. It has sent a heartbeat by then,
  * since one is due every 0.25 s. */
@@ -218,65 +217,6 @@ static int run_until_dead(void) {
   return 4;
 }
 
-static void forget_launcher(void) {
-  static const char *const launcher[] = {"OMPI_", "PMIX_", "PMI_", "ORTE_", "OPAL_", "SLURM_", "HYDRA_"};
-  extern char            **environ;
-  char                   **to = environ;
-
-  for (char **e = environ; *e; e++) {
-    bool keep = true;
-    for (size_t i = 0; i < sizeof launcher / sizeof *launcher; i++)
-      keep = keep && strncmp(*e, launcher[i], strlen(launcher[i])) != 0;
-    if (keep) *to++ = *e;
-  }
-  *to = NULL;
-}
-
-/* The victim's launcher must not notice its death, because it would end the other ranks first. So it has
- * started a shell, which stays. */
-static void start_ranks(const char *self) {
-  char ranks[16], victim[16];
-
-  forget_launcher();
-  setenv("OMPI_MCA_odls_base_sigkill_timeout", "0", 1);
-  snprintf(ranks, sizeof ranks, "%d", DEAD_RANKS);
-  snprintf(victim, sizeof victim, "%d", VICTIM);
-  dup2(STDOUT_FILENO, STDERR_FILENO);
-  execl(TRI_MPIEXEC, TRI_MPIEXEC, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", ranks,
-        "sh", "-c",
-        "[ \"$OMPI_COMM_WORLD_RANK\" = \"$1\" ] || exec \"$0\" dead; \"$0\" dead; exec tail -f /dev/null",
-        self, victim, (char *)NULL);
-  _exit(127);
-}
-
-/* The others wait for the dead rank in a round. The monitor over the ranks names it and ends them with 76. */
-static void fail_unless_76(void) {
-  char    self[4096], said[16384];
-  size_t  n = 0;
-  ssize_t got;
-  int     end[2], status = 0;
-  pid_t   pid;
-
-  got = readlink("/proc/self/exe", self, sizeof self - 1);
-  if (got < 0 || pipe(end)) exit(1);
-  self[got] = 0;
-  if ((pid = fork()) == 0) {
-    if (dup2(end[1], STDOUT_FILENO) < 0) _exit(1);
-    close(end[0]);
-    close(end[1]);
-    start_ranks(self);
-  }
-  close(end[1]);
-  while (n + 1 < sizeof said && (got = read(end[0], said + n, sizeof said - 1 - n)) > 0) n += (size_t)got;
-  said[n] = 0;
-  close(end[0]);
-  if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 76 ||
-      !strstr(said, "trireme: rank 1 on ") || !strstr(said, "Missing: 1\n")) {
-    fprintf(stderr, "a dead rank: wait status %d, and these words:\n%s", status, said);
-    exit(1);
-  }
-}
-
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_order),         cmocka_unit_test(test_unheard), cmocka_unit_test(test_needs),
@@ -287,6 +227,8 @@ int main(int argc, char **argv) {
 
   if (argc > 1 && !strcmp(argv[1], "dead")) return run_until_dead();
   tri_runtime_env_ranks(&ranks, &machine_ranks);
-  if (ranks == 1) fail_unless_76(); /* before MPI is up */
+  if (ranks == 1)
+    fail_unless_76(TRI_MPIEXEC, "dead", "",
+                   (const char *const[]){"trireme: rank 1 on ", "Missing: 1\n", NULL});
   return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }

@@ -10,8 +10,14 @@
 /* The exit code of a program ended by the emulation. */
 enum { EMU_EXIT = 99 };
 
-/* Appends to the stream's queue, or to its capture. `meets` says that the work waits for other ranks. */
-cudaError_t emu_queue(cudaStream_t s, std::function<void()> work, bool meets = false);
+/* Appends to the stream's queue, or to its capture. */
+cudaError_t emu_queue(cudaStream_t s, std::function<void()> work);
+/* The same for work that waits for other ranks. `begin` runs before the work is queued, `end` after. A
+ * captured one has both at each launch of its graph. */
+struct emu_meeting {
+  std::function<void(cudaStream_t)> begin, end;
+};
+cudaError_t emu_queue_meeting(cudaStream_t s, std::function<void()> work, const emu_meeting &m);
 /* Returns whether the process's collective with this number runs as soon as it is queued. The answer is the
  * same on all ranks with the same collectives in the same order. */
 bool emu_is_early(uint64_t number);

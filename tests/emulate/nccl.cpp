@@ -46,7 +46,7 @@ struct ncclComm {
   ncclResult_t          result; /* result of the last call, once not busy */
   uint64_t              n_splits, n_launches;
   long                  taken;          /* bytes of device memory */
-  uint64_t              n_calls, n_run; /* collectives called, and those that had their turn in the stream */
+  uint64_t              n_calls, n_run; /* collectives queued, and those that had their turn in the stream */
   std::vector<void *>   registered;     /* their addresses serve as handles */
 };
 
@@ -60,7 +60,7 @@ std::mutex                             lock; /* guards the next member, used by 
 std::vector<std::unique_ptr<ncclComm>> all;  /* never forgotten, to detect late use */
 int                                    group_depth;
 uint64_t                               n_started; /* collectives this process began */
-uint64_t                               n_called;  /* collectives called by it */
+uint64_t                               n_called;  /* collectives queued by it */
 cudaEvent_t                            previous;  /* the newest collective launched */
 
 void mpi(int code, const char *what) {
@@ -302,8 +302,9 @@ void stop_here(const ncclComm *k) {
 }
 
 /* Takes the collective's turn in its stream. */
-void run(ncclComm *k, const call &c, uint64_t number) {
-  k->n_run++;
+void run(ncclComm *k, const call &c) {
+  uint64_t number = ++k->n_run;
+
   if (k->aborted) { /* like NCCL's kernels, it quits at once */
     memset(c.recv, 0xff, c.n * size_of(c.type) * (strcmp(c.what, "ncclAllGather") ? 1 : (size_t)k->size));
     return;
@@ -315,24 +316,29 @@ void run(ncclComm *k, const call &c, uint64_t number) {
   emu_take(START_S + (double)(c.n * size_of(c.type) * (size_t)k->size) / BYTES_PER_S);
 }
 
-/* Queues one collective. Ordered launches wait for the previous one. NCCL lets them overlap if possible, but
- * may do this. An early one runs here, with everything it waits for, as all its ranks come to it in this
- * call. */
+/* Queues one collective, or captures it. Ordered launches wait for the previous one. NCCL lets them overlap
+ * if possible, but may do this. An early one runs here, with everything it waits for, as all its ranks come
+ * to it in this call. */
 void queue(ncclComm *k, const call &c, cudaStream_t s) {
-  const char *ordered = getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
-  uint64_t    number = ++k->n_calls, in_process = ++n_called;
-  cudaError_t e = cudaSuccess;
+  const char *text = getenv("NCCL_LAUNCH_ORDER_IMPLICIT"), *what = c.what;
+  bool        ordered = text && atoi(text) == 1;
+  auto        check = [what](cudaError_t e) {
+    if (e != cudaSuccess) emu_fail("%s cannot be queued: %s", what, cudaGetErrorName(e));
+  };
+  emu_meeting m;
 
-  if (ordered && atoi(ordered) == 1) {
-    if (!previous) cudaEventCreateWithFlags(&previous, cudaEventDisableTiming);
-    e = cudaStreamWaitEvent(s, previous, 0);
-  }
-  if (e == cudaSuccess)
-    e = emu_queue(
-        s, [=] { run(k, c, number); }, true);
-  if (e == cudaSuccess && previous) e = cudaEventRecord(previous, s);
-  if (e == cudaSuccess && emu_is_early(in_process)) e = cudaStreamSynchronize(s);
-  if (e != cudaSuccess) emu_fail("%s cannot be queued: %s", c.what, cudaGetErrorName(e));
+  m.begin = [=](cudaStream_t stream) {
+    if (k->gone && !k->aborted) emu_fail("%s of a graph: communicator %s was destroyed", what, k->name);
+    k->n_calls++;
+    if (ordered && !previous) cudaEventCreateWithFlags(&previous, cudaEventDisableTiming);
+    if (ordered) check(cudaStreamWaitEvent(stream, previous, 0));
+  };
+  m.end = [=](cudaStream_t stream) {
+    if (ordered) check(cudaEventRecord(previous, stream));
+    if (emu_is_early(++n_called)) check(cudaStreamSynchronize(stream));
+  };
+  check(emu_queue_meeting(
+      s, [=] { run(k, c); }, m));
 }
 
 /* Launches these collectives of k, which takes a while. */

@@ -49,6 +49,7 @@ struct CUstream_st {
 
 struct CUgraph_st { /* work of one stream in order */
   std::vector<std::function<void()>> work;
+  std::vector<emu_meeting>           meetings; /* those of its work that wait for other ranks */
 };
 
 struct CUgraphExec_st {
@@ -244,7 +245,7 @@ void emu_take(double s) { taken_s = s; }
 
 bool emu_is_early(uint64_t number) { return eager_seed() && emu_mix(eager_seed() ^ emu_mix(number)) % 2; }
 
-cudaError_t emu_queue(cudaStream_t s, std::function<void()> work, bool meets) {
+static cudaError_t queue(cudaStream_t s, std::function<void()> work, bool meets) {
   if (!known(s)) return give(cudaErrorInvalidResourceHandle);
   emu_watch_faults();
   if (s == capturing) {
@@ -254,6 +255,23 @@ cudaError_t emu_queue(cudaStream_t s, std::function<void()> work, bool meets) {
     s->steps.push_back({std::move(work), NULL, NULL, 0, NULL, now_s(), meets});
   }
   return run_some(cudaSuccess);
+}
+
+cudaError_t emu_queue(cudaStream_t s, std::function<void()> work) { return queue(s, std::move(work), false); }
+
+/* Queues work with these meetings, of which none is captured now. */
+static cudaError_t queue_meetings(cudaStream_t s, std::function<void()> work,
+                                  const std::vector<emu_meeting> &meetings) {
+  for (const emu_meeting &m : meetings) m.begin(s);
+  cudaError_t e = queue(s, std::move(work), !meetings.empty());
+  for (const emu_meeting &m : meetings) m.end(s);
+  return e;
+}
+
+cudaError_t emu_queue_meeting(cudaStream_t s, std::function<void()> work, const emu_meeting &m) {
+  if (s != capturing) return queue_meetings(s, std::move(work), {m});
+  if (captured) captured->meetings.push_back(m);
+  return queue(s, std::move(work), true);
 }
 
 /* ---- errors, devices ---- */
@@ -593,8 +611,9 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned l
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s) {
   if (s == capturing) emu_fail("a graph is launched into a capture; that is not emulated");
-  return emu_queue(s, [graph = g->graph] {
-    for (auto &work : graph->work) work();
-  });
+  auto work = [graph = g->graph] {
+    for (auto &one : graph->work) one();
+  };
+  return queue_meetings(s, work, g->graph->meetings);
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) { return delete g, cudaSuccess; }
