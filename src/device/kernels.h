@@ -348,6 +348,8 @@ typedef tri_status tri_adamw_fn(tri_stream *s, tri_out w, tri_out m, tri_out v, 
 typedef tri_status tri_cols_put_fn(tri_stream *s, tri_out y, int64_t first, float scale, tri_in x);
 /* x f32 [M,w] = scale times columns first .. first + w - 1 of y f32 [M,W] (+ x if add). */
 typedef tri_status tri_cols_get_fn(tri_stream *s, tri_out x, tri_in y, int64_t first, float scale, bool add);
+/* y [M,n w] = x [n,M,w], f32 or A. x holds w columns of each of n ranks, as a gather brings them. */
+typedef tri_status tri_join_cols_fn(tri_stream *s, tri_out y, tri_in x);
 
 /* ---- the table ---- */
 
@@ -369,7 +371,7 @@ typedef tri_status tri_cols_get_fn(tri_stream *s, tri_out x, tri_in y, int64_t f
   X(split_gate) X(join_gate) X(gate_fwd) X(gate_bwd)
 #define TRI_LOSS_KERNELS(X) \
   X(softcap_fwd) X(softcap_bwd) X(logp_fwd) X(logp_bwd) X(sample) X(rows_get) X(rows_add)
-#define TRI_FLAT_KERNELS(X) X(axpby) X(cast) X(sumsq) X(adamw) X(cols_put) X(cols_get)
+#define TRI_FLAT_KERNELS(X) X(axpby) X(cast) X(sumsq) X(adamw) X(cols_put) X(cols_get) X(join_cols)
 #define TRI_KERNEL_LIST(X) TRI_PRODUCT_KERNELS(X) TRI_LAYER_KERNELS(X) TRI_LOSS_KERNELS(X) TRI_FLAT_KERNELS(X)
 /* clang-format on */
 

@@ -339,6 +339,24 @@ static void test_cols(void **state) {
   all_shapes(cols);
 }
 
+/* Joins the columns of 1, 4 and 7 ranks. The bits are copies. */
+static void join_cols(bench *b, tri_dtype type, int64_t N, int64_t C) {
+  for (int64_t n = 1; n <= 7; n += 3) {
+    double    *x = numbers(1, n * N * C, 1), *want = host((size_t)(n * N * C), sizeof *want);
+    tri_tensor d_x = put_real(b, type, n * N, C, x), y = make(b, type, N, n * C), d_want,
+               parts = {d_x.data, type, 3, {n, N, C}};
+    for (int64_t i = 0; i < n * N * C; i++) want[(i / C % N * n + i / C / N) * C + i % C] = x[i];
+    d_want = put_real(b, type, N, n * C, want);
+    ok(b->k->join_cols(b->stream, &y, &parts));
+    expect_same_rows(b, "join_cols", &d_want, 0, &y, 0, N);
+    free(x), free(want);
+  }
+}
+static void test_join_cols(void **state) {
+  (void)state;
+  all_shapes(join_cols);
+}
+
 /* One or two roundings. b = 0 does not read y, although y holds NaN. */
 static void axpby(bench *b, tri_dtype type, int64_t N, int64_t C) {
   int64_t    n = N * C;
@@ -521,12 +539,12 @@ static void test_decode_in(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_embed),     cmocka_unit_test(test_rope),      cmocka_unit_test(test_glu),
-      cmocka_unit_test(test_glu_loop),  cmocka_unit_test(test_softcap),   cmocka_unit_test(test_colsum),
-      cmocka_unit_test(test_rows),      cmocka_unit_test(test_axpby),     cmocka_unit_test(test_cast),
-      cmocka_unit_test(test_cast_nan),  cmocka_unit_test(test_sumsq),     cmocka_unit_test(test_adamw),
-      cmocka_unit_test(test_cols),      cmocka_unit_test(test_decode_in), cmocka_unit_test(test_rope_put),
-      cmocka_unit_test(test_attn_step),
+      cmocka_unit_test(test_embed),    cmocka_unit_test(test_rope),      cmocka_unit_test(test_glu),
+      cmocka_unit_test(test_glu_loop), cmocka_unit_test(test_softcap),   cmocka_unit_test(test_colsum),
+      cmocka_unit_test(test_rows),     cmocka_unit_test(test_axpby),     cmocka_unit_test(test_cast),
+      cmocka_unit_test(test_cast_nan), cmocka_unit_test(test_sumsq),     cmocka_unit_test(test_adamw),
+      cmocka_unit_test(test_cols),     cmocka_unit_test(test_join_cols), cmocka_unit_test(test_decode_in),
+      cmocka_unit_test(test_rope_put), cmocka_unit_test(test_attn_step),
   };
   test_filter();
   return cmocka_run_group_tests(tests, NULL, NULL);

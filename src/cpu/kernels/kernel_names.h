@@ -42,6 +42,7 @@
 #define tri_cpu_glu_fwd         TRI_CPU_HERE(tri_cpu_glu_fwd)
 #define tri_cpu_head_norm_bwd   TRI_CPU_HERE(tri_cpu_head_norm_bwd)
 #define tri_cpu_head_norm_fwd   TRI_CPU_HERE(tri_cpu_head_norm_fwd)
+#define tri_cpu_join_cols       TRI_CPU_HERE(tri_cpu_join_cols)
 #define tri_cpu_join_gate       TRI_CPU_HERE(tri_cpu_join_gate)
 #define tri_cpu_kv_put          TRI_CPU_HERE(tri_cpu_kv_put)
 #define tri_cpu_linear_bind     TRI_CPU_HERE(tri_cpu_linear_bind)
