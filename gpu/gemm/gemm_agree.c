@@ -4,7 +4,8 @@
  * The bits are those of one algorithm for many rows. It is the first in the library's order with an agreeing
  * algorithm in every bucket (or in the most buckets). So the bits follow from the shape, the library and the
  * GPU, never from a measured time, and all ranks and runs have the same. Among the algorithms shown to give
- * these bits, the quickest serves the bucket.
+ * these bits, the quickest serves the bucket. The bits of a part (tri_linear_spec.whole) are the columns of
+ * the whole instead.
  *
  * An algorithm may divide its work, and so a sum, by the number of tiles and multiprocessors (stream-K), and
  * not say so. So a trial has as many rows as training, and also numbers of rows that fill other numbers of
@@ -34,7 +35,8 @@ static int64_t trial_rows(const tri_linear *l) {
   const size_t  bytes = (size_t)TRIAL_BYTES_PER_SM * (size_t)l->device->n_sm,
                logits = l->device->advice.logit_bytes;
 
-  return tri_gpu_trial_rows(l->n_out, bytes < logits ? bytes : logits, most < TRIAL_ROWS ? most : TRIAL_ROWS);
+  return tri_gpu_trial_rows(l->n_whole ? l->n_whole : l->n_out, bytes < logits ? bytes : logits,
+                            most < TRIAL_ROWS ? most : TRIAL_ROWS);
 }
 
 /* *same &= the reference bits, among this many of the last, the first or the middle rows. */
@@ -78,8 +80,10 @@ typedef struct row_class {
 } row_class;
 
 typedef struct search {
-  tri_lt_found listed[TRI_LT_FWDS][TRI_LT_BUCKETS], parts;
-  row_class    now, best;
+  tri_lt_found      listed[TRI_LT_FWDS][TRI_LT_BUCKETS], parts;
+  row_class         now, best;
+  const tri_linear *whole; /* for a part, with the workspace of its trial; else NULL */
+  tri_lt_workspace  rw;
 } search;
 
 /* Returns true if the trial had too few rows to judge this bucket. */
@@ -139,6 +143,21 @@ static tri_status find_class(const tri_linear *l, const tri_lt *p, tri_lt_found 
   return tri_lt_judge(l, p, &many->at[s->best.many].algo, r);
 }
 
+/* Finds the class of a part, by the first algorithm for many rows with the whole's columns. */
+static tri_status find_class_of_whole(const tri_linear *l, const tri_lt *p, tri_lt_found *listed,
+                                      tri_lt_workspace *r, search *s) {
+  tri_lt_found *many = &listed[TRI_LT_MANY];
+  bool          same = false;
+
+  s->best.n = -1;
+  TRI_TRY(tri_lt_part_judge(l, p, s->whole, r, &s->rw));
+  for (int i = 0; i < many->n && !same; i++) {
+    s->best.many = i;
+    TRI_TRY(agree_in(l, p, &many->at[i], r, TRI_LT_MANY, &same));
+  }
+  return same ? find_members(l, p, listed, r, &s->best) : TRI_OK;
+}
+
 /* ---- the quickest member of the class ---- */
 
 /* Gives the bucket the quickest of the class: `many`, and those in f from `member` on. Workspace is planned
@@ -177,7 +196,8 @@ static tri_status settle_product(tri_linear *l, tri_lt *p, tri_lt_found *listed,
                                  search *s, tri_lt_cost *cost) {
   cublasLtMatmulHeuristicResult_t *many;
 
-  TRI_TRY(find_class(l, p, listed, r, s));
+  TRI_TRY(s->whole ? find_class_of_whole(l, p, listed, r, s) : find_class(l, p, listed, r, s));
+  p->unlike = s->whole && s->best.n < 0;
   if (s->best.n < 0) return TRI_OK;
   many = &listed[TRI_LT_MANY].at[s->best.many];
   tri_lt_enlarge(&l->lt_bytes, many->workspaceSize);
@@ -192,12 +212,27 @@ static tri_status settle_product(tri_linear *l, tri_lt *p, tri_lt_found *listed,
   return TRI_OK;
 }
 
+/* Puts the whole's algorithm for many rows and its relatives into the part's list, and enlarges the workspace
+ * for the whole's product. */
+static tri_status add_whole(const tri_linear *l, int product, const search *s, tri_lt_found *f,
+                            size_t *lt_bytes) {
+  const tri_lt               *p = &l->fwd[product], *of = &s->whole->fwd[product];
+  const cublasLtMatmulAlgo_t *algo = &of->algo[TRI_LT_MANY];
+  size_t                      need;
+
+  tri_lt_put_first(l, p, tri_lt_rows[TRI_LT_MANY], algo, f);
+  TRI_TRY(tri_lt_relatives(l, p, tri_lt_rows[TRI_LT_MANY], algo, f));
+  if (tri_lt_fits(s->whole, of, trial_rows(l), algo, &need)) tri_lt_enlarge(lt_bytes, need);
+  return TRI_OK;
+}
+
 /* Fetches the library's lists, and the largest workspace in them and in the lists with sums in parts. */
 static tri_status look_up_all(const tri_linear *l, search *s, size_t *lt_bytes) {
   for (int i = 0; i < TRI_LT_FWDS; i++)
     for (int b = 0; l->fwd[i].desc && b < TRI_LT_BUCKETS; b++) {
       tri_lt_found *f = &s->listed[i][b];
       TRI_TRY(tri_lt_look_up(l, &l->fwd[i], tri_lt_rows[b], false, f));
+      if (s->whole && b == TRI_LT_MANY) TRI_TRY(add_whole(l, i, s, f, lt_bytes));
       for (int k = 0; k < f->n; k++) tri_lt_enlarge(lt_bytes, f->at[k].workspaceSize);
       TRI_TRY(tri_lt_look_up(l, &l->fwd[i], tri_lt_rows[b], true, &s->parts));
       for (int k = 0; k < s->parts.n; k++) tri_lt_enlarge(lt_bytes, s->parts.at[k].workspaceSize);
@@ -205,31 +240,49 @@ static tri_status look_up_all(const tri_linear *l, search *s, size_t *lt_bytes) 
   return TRI_OK;
 }
 
-tri_status tri_lt_settle(tri_linear *l) {
+/* Returns the bytes of a trial's weights, then its workspace. */
+static size_t noise_bytes(const tri_linear *l, int64_t rows) {
+  return tri_lt_round((size_t)(l->n_out * l->n_in) * tri_dtype_bytes(l->dtype)) +
+         tri_lt_workspace_bytes(l, rows);
+}
+
+/* Makes the weights of a trial at `at` and fills the workspace behind them. */
+static tri_status fill_noise(const tri_linear *l, tri_lt_workspace *r, char *at) {
+  tri_tensor w = tri_view2(at, l->dtype, l->n_out, l->n_in);
+
+  r->w = at;
+  TRI_TRY(tri_cuda_noise(r->s, &w, 3));
+  return tri_lt_workspace_fill(l, r, at + noise_bytes(l, r->rows) - tri_lt_workspace_bytes(l, r->rows));
+}
+
+tri_status tri_lt_settle(tri_linear *l, const tri_linear *whole) {
   tri_device           *d = &l->device->base;
   const tri_device_ops *ops = d->ops;
   tri_status            st = TRI_OK;
   tri_lt_workspace      r = {.rows = trial_rows(l), .lt_bytes = l->lt_bytes};
-  size_t      w_bytes = tri_lt_round((size_t)(l->n_out * l->n_in) * tri_dtype_bytes(l->dtype)), evict;
-  search     *s = NULL;
-  void       *memory = NULL;
-  tri_lt_cost cost[TRI_LT_FWDS];
-  tri_tensor  w;
+  const size_t          own = noise_bytes(l, r.rows), evict = tri_lt_round(tri_lt_evict_bytes(l));
+  search               *s = NULL;
+  void                 *memory = NULL;
+  char                 *at;
+  tri_lt_cost           cost[TRI_LT_FWDS];
 
   for (int i = 0; i < TRI_LT_FWDS; i++)
     for (int b = 0; b < TRI_LT_BUCKETS; b++) cost[i].ms[b] = cost[i].free_ms[b] = -1;
   TRI_TRY_DONE(TRI_ALLOC(s, 1));
+  s->whole = whole;
   TRI_TRY_DONE(look_up_all(l, s, &r.lt_bytes));
   TRI_TRY_DONE(ops->stream_open(d, "products", &r.s));
-  evict = tri_lt_round(tri_lt_evict_bytes(l));
-  TRI_TRY_DONE(ops->alloc(d, TRI_MEM_DEVICE, r.lt_bytes + w_bytes + evict + tri_lt_workspace_bytes(l, r.rows),
-                          &memory));
+  TRI_TRY_DONE(ops->alloc(d, TRI_MEM_DEVICE,
+                          r.lt_bytes + evict + own + (whole ? noise_bytes(whole, r.rows) : 0), &memory));
   r.lt = memory;
-  r.w = r.lt + r.lt_bytes;
-  r.evict = r.lt + r.lt_bytes + w_bytes;
-  w = tri_view2(r.lt + r.lt_bytes, l->dtype, l->n_out, l->n_in);
-  TRI_TRY_DONE(tri_cuda_noise(r.s, &w, 3));
-  TRI_TRY_DONE(tri_lt_workspace_fill(l, &r, r.lt + r.lt_bytes + w_bytes + evict));
+  r.evict = r.lt + r.lt_bytes;
+  at = r.lt + r.lt_bytes + evict;
+  TRI_TRY_DONE(fill_noise(l, &r, at));
+  if (whole) {
+    s->rw = (tri_lt_workspace){.s = r.s, .rows = r.rows, .lt = r.lt, .lt_bytes = r.lt_bytes};
+    TRI_TRY_DONE(fill_noise(whole, &s->rw, at + own));
+    TRI_TRY_DONE(tri_lt_part_fill(l, whole, &r, &s->rw, at));
+  }
   for (int i = 0; i < TRI_LT_FWDS; i++)
     if (l->fwd[i].desc) TRI_TRY_DONE(settle_product(l, &l->fwd[i], s->listed[i], &r, s, &cost[i]));
   l->fwd_rows = r.rows < tri_lt_rows[TRI_LT_MANY] ? r.rows : tri_lt_rows[TRI_LT_MANY];
@@ -252,6 +305,17 @@ static tri_status fail_check(const tri_linear *l, const tri_lt *p, int64_t rows,
       cublasLtGetVersion(), l->device->base.model, (long long)l->n_out, (long long)l->n_in,
       tri_lt_type_name(l->dtype), tri_lt_type_name(p->out), p->bias ? " with bias" : "", (long long)rows,
       (long long)of);
+}
+
+static tri_status fail_part(const tri_linear *l, const tri_lt *p) {
+  TRI_FAIL(
+      TRI_EDEVICE,
+      "cuBLASLt %zu on %s has no algorithm that gives the columns of a [%lld,%lld] weight (%s, result %s%s) "
+      "the bits they have in the [%lld,%lld] weight they are part of. Divided sampling and training would "
+      "differ. Use another version of the library, or set run.sampler: rescore",
+      cublasLtGetVersion(), l->device->base.model, (long long)l->n_out, (long long)l->n_in,
+      tri_lt_type_name(l->dtype), tri_lt_type_name(p->out), p->bias ? " with bias" : "",
+      (long long)l->n_whole, (long long)l->n_in);
 }
 
 /* Checks every bucket's algorithm for the rows it serves, and the algorithm for many rows for all of them.
@@ -286,6 +350,8 @@ tri_status tri_cuda_linear_check(tri_stream *s, tri_linear *l, const void *packe
                         .lt_bytes = l->lt_bytes};
 
   TRI_ASSERT(l->workspace && !l->any_order);
+  for (int i = 0; i < TRI_LT_FWDS; i++)
+    if (l->fwd[i].unlike) return fail_part(l, &l->fwd[i]);
   TRI_TRY(tri_lt_workspace_fill(l, &r, l->workspace + l->lt_bytes));
   for (int i = 0; i < TRI_LT_FWDS; i++)
     if (l->fwd[i].desc) TRI_TRY(check_product(l, &l->fwd[i], &r));

@@ -75,9 +75,9 @@ static tri_status open_products(tri_linear *l) {
   return product_open(l, &l->bwd_w, TRI_LT_BWD_W, TRI_F32, false);
 }
 
-static tri_status settle(tri_linear *l) {
+static tri_status settle(tri_linear *l, const tri_linear *whole) {
   if (!tri_lt_recall(l, TRI_LT_PART_FWD)) {
-    TRI_TRY(l->any_order ? tri_lt_settle_free(l) : tri_lt_settle(l));
+    TRI_TRY(l->any_order ? tri_lt_settle_free(l) : tri_lt_settle(l, whole));
     tri_lt_remember(l, TRI_LT_PART_FWD);
   }
   if (!l->backward || tri_lt_recall(l, TRI_LT_PART_BWD)) return TRI_OK;
@@ -87,21 +87,25 @@ static tri_status settle(tri_linear *l) {
 }
 
 tri_status tri_cuda_linear_open(tri_device *d, const tri_linear_spec *spec, tri_linear **out) {
-  tri_status  st = TRI_OK;
-  tri_linear *l = NULL;
+  const tri_linear *whole = spec->any_order ? NULL : spec->whole;
+  tri_status        st = TRI_OK;
+  tri_linear       *l = NULL;
 
   *out = NULL;
   TRI_ASSERT(spec->n_out > 0 && spec->n_in > 0 && tri_dtype_computes(spec->dtype));
+  TRI_ASSERT(!whole || (whole->n_out >= spec->n_out && whole->n_in == spec->n_in &&
+                        whole->dtype == spec->dtype && !whole->any_order && !spec->backward));
   TRI_CUDA_TRY(cudaSetDevice(d->index));
   TRI_TRY(TRI_ALLOC(l, 1));
   l->device = (tri_cuda_device *)d;
   l->n_out = spec->n_out;
   l->n_in = spec->n_in;
+  l->n_whole = whole ? whole->n_out : 0;
   l->dtype = spec->dtype;
   l->backward = spec->backward;
   l->any_order = spec->any_order;
   TRI_TRY_DONE(open_products(l));
-  TRI_TRY_DONE(settle(l));
+  TRI_TRY_DONE(settle(l, whole));
   *out = l;
   l = NULL;
 done:

@@ -209,6 +209,19 @@ static bool aligned(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAl
   return true;
 }
 
+void tri_lt_put_first(const tri_linear *l, const tri_lt *p, int64_t rows, const cublasLtMatmulAlgo_t *algo,
+                      tri_lt_found *io) {
+  cublasLtMatmulHeuristicResult_t first = {.workspaceSize = 0};
+  int                             i = 0;
+
+  if (!aligned(l, p, algo) || !check(l, p, rows, algo, &first)) return;
+  first.algo = *algo;
+  while (i < io->n && memcmp(&io->at[i].algo, algo, sizeof *algo)) i++;
+  memmove(&io->at[1], &io->at[0], (size_t)i * sizeof io->at[0]);
+  io->at[0] = first;
+  if (i == io->n) io->n++;
+}
+
 static void add_tile(const tri_linear *l, const tri_lt *p, int64_t rows, const cublasLtMatmulAlgo_t *blank,
                      const cublasLtMatmulAlgo_t *of, uint32_t tile, tri_lt_found *io) {
   uint32_t stages[MAX_IDS + 1];

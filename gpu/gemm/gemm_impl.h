@@ -34,14 +34,15 @@ typedef struct tri_lt {
   tri_dtype            out;
   cublasLtMatmulDesc_t desc; /* NULL if this shape has no such product */
   cublasLtMatmulAlgo_t algo[TRI_LT_BUCKETS];
+  bool                 unlike; /* no algorithm gives the columns of tri_linear_spec.whole */
 } tri_lt;
 
 /* Kinds of fwd: y of type A, of type A with bias, and y of f32 if A is not f32. */
 enum { TRI_LT_Y_A, TRI_LT_Y_A_BIAS, TRI_LT_Y_F32, TRI_LT_FWDS };
 
 struct tri_linear {
-  tri_cuda_device *device; /* borrowed */
-  int64_t          n_out, n_in;
+  tri_cuda_device *device;               /* borrowed */
+  int64_t          n_out, n_in, n_whole; /* n_whole is n_out of tri_linear_spec.whole, or 0 */
   tri_dtype        dtype;
   bool             backward, any_order; /* as in tri_linear_spec */
   int64_t          fwd_rows, sum_rows;  /* most rows of one product, in fwd as many as tried, and in bwd_w */
@@ -111,6 +112,9 @@ TRI_CHECKED tri_status tri_lt_look_up(const tri_linear *l, const tri_lt *p, int6
  * those already in the list. */
 TRI_CHECKED tri_status tri_lt_relatives(const tri_linear *l, const tri_lt *p, int64_t rows,
                                         const cublasLtMatmulAlgo_t *of, tri_lt_found *io);
+/* Makes the algorithm the first of the list, if it can multiply this many rows. */
+void tri_lt_put_first(const tri_linear *l, const tri_lt *p, int64_t rows, const cublasLtMatmulAlgo_t *algo,
+                      tri_lt_found *io);
 /* Returns whether the algorithm can multiply this many rows, and the workspace it needs. */
 bool tri_lt_fits(const tri_linear *l, const tri_lt *p, int64_t rows, const cublasLtMatmulAlgo_t *algo,
                  size_t *bytes);
@@ -133,6 +137,8 @@ size_t tri_lt_workspace_bytes(const tri_linear *l, int64_t rows);
 size_t tri_lt_evict_bytes(const tri_linear *l);
 /* Fills noise at `at`. rows, w, lt and lt_bytes must be set. */
 TRI_CHECKED tri_status tri_lt_workspace_fill(const tri_linear *l, tri_lt_workspace *r, char *at);
+/* Sets the places of the results of p, with the reference at r->base and r->judge. */
+void tri_lt_place(const tri_linear *l, const tri_lt *p, tri_lt_workspace *r);
 /* Multiplies all rows by this algorithm as the reference of others, without and with an addend. */
 TRI_CHECKED tri_status tri_lt_judge(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo,
                                     tri_lt_workspace *r);
@@ -143,6 +149,15 @@ TRI_CHECKED tri_status tri_lt_agree(const tri_linear *l, const tri_lt *p, cublas
 /* Measures the shortest of some runs with this many rows and the weights not in the cache. The host waits. */
 TRI_CHECKED tri_status tri_lt_time(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo,
                                    const tri_lt_workspace *r, int64_t rows, double *ms);
+
+/* gemm_part.c. A trial of a part has rows of the whole's noise as its weights, and the whole's columns as its
+ * reference. `r` is the part's workspace and `rw` the whole's, with the same x and number of rows. */
+/* Copies rows of the whole's weights and bias to the part's, `w` on the device. */
+TRI_CHECKED tri_status tri_lt_part_fill(const tri_linear *l, const tri_linear *whole,
+                                        const tri_lt_workspace *r, const tri_lt_workspace *rw, char *w);
+/* Sets the reference of product p of the part from the whole's algorithm for many rows. */
+TRI_CHECKED tri_status tri_lt_part_judge(const tri_linear *l, const tri_lt *p, const tri_linear *whole,
+                                         tri_lt_workspace *r, tri_lt_workspace *rw);
 
 /* gemm_known.c. Recalls and remembers the findings of a process about a shape: the algorithms of fwd or of
  * the gradients, and the values that belong to them. They hold for the same shape, GPU and library.
@@ -172,8 +187,8 @@ TRI_CHECKED tri_status tri_lt_compare(const tri_linear *l, const tri_lt *p, cons
  * [TRI_LT_FWDS]. */
 void tri_lt_report(const tri_linear *l, const tri_lt_cost *cost);
 
-/* gemm_agree.c. Chooses the algorithms of fwd by trial, in memory of its own, and sets fwd_rows. The host
- * waits. */
-TRI_CHECKED tri_status tri_lt_settle(tri_linear *l);
+/* gemm_agree.c. Chooses the algorithms of fwd by trial, in memory of its own, and sets fwd_rows. The bits are
+ * those of `whole`, unless it is NULL. The host waits. */
+TRI_CHECKED tri_status tri_lt_settle(tri_linear *l, const tri_linear *whole);
 
 #endif

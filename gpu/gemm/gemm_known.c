@@ -12,7 +12,7 @@ _Static_assert((int)PRODUCTS == (int)TRI_LT_FWDS, "a part has so many products")
 
 /* Everything a choice follows from. Compared as bytes. */
 typedef struct key {
-  int64_t       n_out, n_in, dtype, any_order, part, lane_sm;
+  int64_t       n_out, n_in, n_whole, dtype, any_order, part, lane_sm;
   size_t        version, logit_bytes;
   unsigned char uuid[16];
 } key;
@@ -22,6 +22,7 @@ typedef struct known {
   int64_t              fwd_rows, sum_rows;
   size_t               lt_bytes;
   cublasLtMatmulAlgo_t algo[PRODUCTS][TRI_LT_BUCKETS];
+  bool                 unlike[PRODUCTS];
 } known;
 
 static known all[KNOWN];
@@ -31,7 +32,7 @@ static key key_of(const tri_linear *l, tri_lt_part part) {
   key k;
 
   memset(&k, 0, sizeof k);
-  k.n_out = l->n_out, k.n_in = l->n_in, k.dtype = l->dtype, k.part = part;
+  k.n_out = l->n_out, k.n_in = l->n_in, k.n_whole = l->n_whole, k.dtype = l->dtype, k.part = part;
   k.any_order = part == TRI_LT_PART_FWD && l->any_order;
   k.lane_sm = part == TRI_LT_PART_BWD ? l->device->lane_sm : 0;
   k.version = cublasLtGetVersion();
@@ -55,7 +56,10 @@ bool tri_lt_recall(tri_linear *l, tri_lt_part part) {
     if (!memcmp(&all[i].of, &want, sizeof want)) found = &all[i];
   if (!found) return false;
   products_of(l, part, p);
-  for (int i = 0; i < PRODUCTS; i++) memcpy(((tri_lt *)p[i])->algo, found->algo[i], sizeof found->algo[i]);
+  for (int i = 0; i < PRODUCTS; i++) {
+    memcpy(((tri_lt *)p[i])->algo, found->algo[i], sizeof found->algo[i]);
+    ((tri_lt *)p[i])->unlike = found->unlike[i];
+  }
   if (part == TRI_LT_PART_FWD) l->fwd_rows = found->fwd_rows;
   if (part == TRI_LT_PART_BWD) l->sum_rows = found->sum_rows;
   if (found->lt_bytes > l->lt_bytes) l->lt_bytes = found->lt_bytes;
@@ -69,5 +73,8 @@ void tri_lt_remember(const tri_linear *l, tri_lt_part part) {
   products_of(l, part, p);
   *k = (known){
       .of = key_of(l, part), .fwd_rows = l->fwd_rows, .sum_rows = l->sum_rows, .lt_bytes = l->lt_bytes};
-  for (int i = 0; i < PRODUCTS; i++) memcpy(k->algo[i], p[i]->algo, sizeof k->algo[i]);
+  for (int i = 0; i < PRODUCTS; i++) {
+    memcpy(k->algo[i], p[i]->algo, sizeof k->algo[i]);
+    k->unlike[i] = p[i]->unlike;
+  }
 }

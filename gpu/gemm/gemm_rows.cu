@@ -1,5 +1,5 @@
-/* gemm_rows.cu - kernels beside the products, for the trials and gemm_cublas.c: noise, negation, a comparison
- * of bits, and a bias of another type. */
+/* gemm_rows.cu - kernels beside the products, for the trials and gemm_cublas.c: noise, negation, columns, a
+ * comparison of bits, and a bias of another type. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/base/cuda_util.cuh"
 
@@ -74,6 +74,26 @@ tri_status tri_cuda_negate(tri_stream *s, tri_out x) {
                       signs(x->dtype));
   return TRI_LAUNCH((negate_kernel<uint16_t>), tri_grid(s, n, THREADS), THREADS, 0, s, x->data, n,
                     signs(x->dtype));
+}
+
+/* y[M,n] = x[M,n], with rows ny and nx elements apart. The grid is tri_grid over the elements. */
+template <class U>
+__global__ void __launch_bounds__(THREADS)
+    columns_kernel(U *y, int64_t ny, const U *x, int64_t nx, int64_t M, int64_t n) {
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < M * n; i += (int64_t)gridDim.x * THREADS)
+    y[i / n * ny + i % n] = x[i / n * nx + i % n];
+}
+
+tri_status tri_cuda_columns(tri_stream *s, tri_out y, int64_t at, tri_in x, int64_t from, int64_t n) {
+  int64_t  M = y->dim[0], ny = y->dim[1], nx = x->dim[1];
+  size_t   size = tri_dtype_bytes(y->dtype);
+  unsigned grid = tri_grid(s, M * n, THREADS);
+  void    *to = (char *)y->data + (size_t)at * size, *of = (char *)x->data + (size_t)from * size;
+
+  TRI_ASSERT(x->dim[0] == M && x->dtype == y->dtype && at >= 0 && at + n <= ny && from >= 0 &&
+             from + n <= nx);
+  if (size == 4) return TRI_LAUNCH((columns_kernel<uint32_t>), grid, THREADS, 0, s, to, ny, of, nx, M, n);
+  return TRI_LAUNCH((columns_kernel<uint16_t>), grid, THREADS, 0, s, to, ny, of, nx, M, n);
 }
 
 /* Sets *differ to 1 if one of n units of a is not that of b with these bits flipped. The grid is tri_grid. */

@@ -55,12 +55,16 @@ static tri_status run_part(const tri_linear *l, const tri_lt *p, const cublasLtM
   return tri_lt_run(l, p, algo, r->s, &c);
 }
 
+void tri_lt_place(const tri_linear *l, const tri_lt *p, tri_lt_workspace *r) {
+  r->judge = r->base + y_bytes(l, r->rows, p->out);
+  r->y = r->judge + y_bytes(l, r->rows, p->out);
+}
+
 tri_status tri_lt_judge(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo,
                         tri_lt_workspace *r) {
   tri_tensor base = tri_view2(r->base, p->out, r->rows, l->n_out);
 
-  r->judge = r->base + y_bytes(l, r->rows, p->out);
-  r->y = r->judge + y_bytes(l, r->rows, p->out);
+  tri_lt_place(l, p, r);
   TRI_TRY(run_part(l, p, algo, r, 0, r->rows, r->base, false));
   TRI_TRY(tri_cuda_negate(r->s, &base));
   return run_part(l, p, algo, r, 0, r->rows, r->judge, true);

@@ -15,6 +15,8 @@
  * and every thread count. attn_decode gives the bits of attn_fwd's row. Only linear_bwd_x may add up a row in
  * another order when the other rows or the thread count differ. The same call gives the same bits again. For
  * gradients nothing more is promised.
+ * Column invariance. A product opened as a part of another (tri_linear_spec.whole) gives each of its columns
+ * the bits that this column has in the other product.
  * `_fwd` overwrites its outputs. `_bwd` overwrites activation gradients unless its comment says "added", and
  * adds into weight gradients. These are f32, and linear_bwd_w adds only if asked. Sums run in f32 (or wider)
  * for every storage type. N = 0 is legal. No kernel allocates. Shapes are asserted, not reported, because a
@@ -148,6 +150,11 @@ typedef struct tri_linear_spec {
   /* fwd may add a sum in another order for another M if that is faster. linear_check is not called then. The
    * CPU never does so, and its rows have the same bits regardless. */
   bool any_order;
+  /* NULL, or an open product with the same n_in and dtype whose rows of W include these n_out rows, in any
+   * order and place. fwd then gives every column the bits it has there, for any M and the same types of y,
+   * bias and base. linear_check returns TRI_EDEVICE if this machine cannot do so. Such a part has no
+   * backward. `whole` is used by linear_open alone. With any_order nothing is promised. */
+  const tri_linear *whole;
 } tri_linear_spec;
 typedef struct tri_linear_bytes {
   size_t fwd, bwd;  /* packed weights for fwd and for bwd_x; 0 if w itself is passed instead */
@@ -177,7 +184,8 @@ typedef tri_status tri_linear_open_fn(tri_device *d, const tri_linear_spec *spec
 typedef tri_status tri_linear_close_fn(tri_linear **l);
 typedef tri_status tri_linear_size_fn(const tri_linear *l, tri_linear_bytes *out);
 typedef tri_status tri_linear_bind_fn(tri_linear *l, void *workspace, size_t bytes);
-/* Returns TRI_EDEVICE with a message if rows of fwd depend on M on this machine. */
+/* Returns TRI_EDEVICE with a message if rows of fwd depend on M on this machine, or if columns of a part have
+ * other bits than in the whole. */
 typedef tri_status tri_linear_check_fn(tri_stream *s, tri_linear *l, const void *packed_fwd);
 /* A form of 0 bytes is NULL. Other forms are aligned to 64 bytes. A call packs part `part` of n_part. A form
  * is whole after all its parts, in any order and by any process. */

@@ -114,7 +114,7 @@ static tri_status make_units(tri_model *m) {
 /* ---- memory ---- */
 
 static tri_status open_product(tri_model *m, int64_t n_out, int64_t n_in, tri_linear **out) {
-  tri_linear_spec  spec = {n_out, n_in, m->opt.dtype, m->opt.train, m->opt.any_order};
+  tri_linear_spec  spec = {n_out, n_in, m->opt.dtype, m->opt.train, m->opt.any_order, NULL};
   tri_linear_bytes bytes;
 
   TRI_TRY(m->k->linear_open(m->device, &spec, out));

@@ -16,7 +16,7 @@ static tri_status open_linears(tri_model *m) {
   int64_t dims[TRI_SLOT_PRODUCTS][2] = {{m->E, C}, {C, HD}, {2 * F, C}, {C, F}, {m->head.ops->n_out(m), C}};
 
   for (int i = 0; i < TRI_SLOT_PRODUCTS; i++) {
-    tri_linear_spec  spec = {dims[i][0], dims[i][1], m->opt.dtype, m->opt.train, m->opt.any_order};
+    tri_linear_spec  spec = {dims[i][0], dims[i][1], m->opt.dtype, m->opt.train, m->opt.any_order, NULL};
     tri_linear_bytes bytes;
     TRI_TRY(m->k->linear_open(m->device, &spec, &m->linear[i]));
     TRI_TRY(m->k->linear_size(m->linear[i], &bytes));

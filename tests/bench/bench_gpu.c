@@ -442,7 +442,7 @@ static void bench_product(bench *b, int64_t n_out, int64_t n_in) {
             {4096, TRI_PRODUCT_FWD, ""},
             {4096, TRI_PRODUCT_BWD_X, ", gradient of x"},
             {4096, TRI_PRODUCT_BWD_W, ", gradient of W"}};
-  const tri_linear_spec spec = {n_out, n_in, TRI_BF16, true, false};
+  const tri_linear_spec spec = {n_out, n_in, TRI_BF16, true, false, NULL};
   const int64_t         part = b->small ? 16 : 1;
   const tri_timer       timer = timer_of(b);
   tri_timed_product     p;

@@ -76,7 +76,7 @@ static double seconds(bench *b, int op, int64_t rows, int *calls) {
 
 /* Returns the seconds taken to open the product. */
 static double bench_open(bench *b, int64_t n_out, int64_t n_in, tri_dtype dtype) {
-  const tri_linear_spec spec = {n_out, n_in, dtype, true, false};
+  const tri_linear_spec spec = {n_out, n_in, dtype, true, false, NULL};
   const tri_gemm_spec   whole = {
         .m = LIBRARY_ROWS, .n = n_out, .k = n_in, .dtype = dtype, .b_row = n_out, .b_col = 1};
   const double from = tri_now_s();

@@ -125,13 +125,14 @@ static inline void layer_pack(layer *a) {
     OK(a->k->linear_pack(a->s, a->l, a->space[0], a->space[1], &w, part, 3));
 }
 
-static bool any_order; /* for layers opened later */
-static int  lane_sm;   /* multiprocessors their device leaves to collectives */
+static bool              any_order; /* for layers opened later */
+static int               lane_sm;   /* multiprocessors their device leaves to collectives */
+static const tri_linear *whole_of;  /* the product they are parts of */
 
 /* Returns whether the device has products of this shape. A GPU's library may lack 16-bit products with rows
  * that are no multiples of 8 elements. No model has such rows, and the library reports it. */
 static inline bool supported(int64_t n_out, int64_t n_in, tri_dtype dtype) {
-  const tri_linear_spec spec = {n_out, n_in, dtype, true, any_order};
+  const tri_linear_spec spec = {n_out, n_in, dtype, true, any_order, NULL};
   const tri_kernels    *k = tri_device_find(device_name)->kernels;
   tri_linear           *l = NULL;
   bool                  yes;
@@ -148,7 +149,7 @@ static inline bool supported(int64_t n_out, int64_t n_in, tri_dtype dtype) {
 
 static inline layer layer_open(int64_t n_out, int64_t n_in, tri_dtype dtype, bool backward, int threads) {
   layer                 a = {.n_out = n_out, .n_in = n_in, .dtype = dtype};
-  const tri_linear_spec spec = {n_out, n_in, dtype, backward, any_order};
+  const tri_linear_spec spec = {n_out, n_in, dtype, backward, any_order, whole_of};
   a.k = tri_device_find(device_name)->kernels;
   OK(tri_device_open(device_name, 0, threads, &a.device));
   if (a.device->ops->leave_sm) a.device->ops->leave_sm(a.device, lane_sm);

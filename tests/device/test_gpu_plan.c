@@ -57,7 +57,7 @@ static void long_contexts_by_hand(void **state) {
 }
 
 static void a_gpu_on_paper_says_them(void **state) {
-  const tri_linear_spec spec = {1000, 500, TRI_BF16, true, false};
+  const tri_linear_spec spec = {1000, 500, TRI_BF16, true, false, NULL};
   tri_device           *d;
   tri_linear           *l;
   tri_linear_bytes      bytes;

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "device/gpu_plan.h"
 #include "filter_case.h"
-#include "linear_case.h"
+#include "part_case.h"
 #include "refusal_case.h"
 
 /* A library whose rows never agree is found. The message names the shape and no other one. */
@@ -193,7 +193,7 @@ static void test_cost(void **state) {
 /* A shape the library cannot do is refused by name, with a cure. */
 static void test_unsupported(void **state) {
   (void)state;
-  const tri_linear_spec spec = {LT_OUT, LT_IN, TRI_BF16, true, false};
+  const tri_linear_spec spec = {LT_OUT, LT_IN, TRI_BF16, true, false, NULL};
   tri_linear           *l = NULL;
   setenv("TRI_EMULATE_LT", "o:o:8", 1);
   assert_int_equal(tri_device_find(device_name)->kernels->linear_open(copy_device, &spec, &l), TRI_EDEVICE);
@@ -203,6 +203,49 @@ static void test_unsupported(void **state) {
   layer a = layer_open(LT_OUT, 72, TRI_BF16, true, 1);
   unsetenv("TRI_EMULATE_LT");
   layer_close(&a);
+}
+
+/* The bits of a part are the whole's columns. An algorithm whose sums are cut by the width of the weight is
+ * skipped for one that gives these bits. It may be the whole's own or a relative of that. If there is no
+ * such algorithm, the check reports it with both shapes. */
+static void test_part(void **state) {
+  static const struct {
+    const char *whole, *part;
+    int64_t     n_out;
+    bool        found;
+  } rows[] = {{"o:o:", "wo:wo:", LT_OUT, true}, {"h:h:", "oh:ho:", LT_OUT, true},
+              {"o:o:", "o:w:", LT_OUT, true},   {"o:o:", "w:w:", LT_OUT, false},
+              {"o:o:", "w:w:", 256, true}, /* its alignment suits the part */
+              {"h:h:r", "o:o:r", 256, true},    {"w:w:", "ow:ow:", LT_OUT, false}};
+  enum { ROWS = 300 };
+  (void)state;
+  for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
+    const tri_dtype dtype = i % 2 ? TRI_BF16 : TRI_F32;
+    const kind      how = {i % 3 ? TRI_F32 : dtype, dtype, i % 4 > 1};
+    setenv("TRI_EMULATE_LT", rows[i / 2].whole, 1);
+    layer whole = layer_open(rows[i / 2].n_out, LT_IN, dtype, false, 1);
+    OK(whole.k->linear_check(whole.s, whole.l, whole.fwd));
+    setenv("TRI_EMULATE_LT", rows[i / 2].part, 1);
+    layer a = part_open(&whole, 2, 1);
+    unsetenv("TRI_EMULATE_LT");
+    if (rows[i / 2].found) {
+      fence x = fence_noise(ROWS * LT_IN, dtype, 2), judge = part_fwd(&whole, &x, ROWS, how, 1, 0, 0, ROWS);
+      part_load(&a, &whole, 2, 1);
+      OK(a.k->linear_check(a.s, a.l, a.fwd));
+      for (int64_t n = 1; n <= ROWS; n = 2 * n + 41)
+        same_columns(&a, &judge, &x, ROWS, how, 2, 1, ROWS - n, n);
+      fence_close(&x);
+      fence_close(&judge);
+    } else {
+      assert_int_equal(a.k->linear_check(a.s, a.l, a.fwd), TRI_EDEVICE);
+      expect_refusal("[48,67]");
+      expect_refusal("[96,67]");
+      expect_refusal("run.sampler: rescore");
+      tri_error_clear();
+    }
+    layer_close(&a);
+    layer_close(&whole);
+  }
 }
 
 /* A second linear of a shape tries nothing, so it logs no cost of equal bits. Another type or another version
@@ -280,6 +323,7 @@ int main(void) {
       cmocka_unit_test(test_cost),         cmocka_unit_test(test_unsupported),
       cmocka_unit_test(test_tried_once),   cmocka_unit_test(test_free_choice),
       cmocka_unit_test(test_parts),        cmocka_unit_test(test_lanes),
+      cmocka_unit_test(test_part),
   };
   int failed;
 

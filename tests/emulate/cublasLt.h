@@ -15,6 +15,7 @@
  *   t   in order up to two tiles of 64 columns, else cut by the number of tiles
  *   u   in order up to the columns of a trial, else as c
  *   b   in order, but as c if there is an addend
+ *   w   in two parts, cut by the number of rows (columns of y)
  * The flags are these.
  *   r   relatives can be made of an algorithm
  *   s   o takes 100 s on the device's clock, O 50 s, others none

@@ -38,6 +38,7 @@ enum kind {
   LOSES_TAIL, /* as IN_PARTS, but drops the terms behind the last multiple of 8 */
   BY_ROOM,    /* as BY_COLUMNS above the columns of a trial, else in order */
   BY_BASE,    /* as BY_COLUMNS with an addend, else in order */
+  BY_ROWS,    /* in two parts, cut by the number of rows of d (our columns) */
   KINDS
 };
 
@@ -80,9 +81,9 @@ offer offered(uint64_t cols, uint64_t rows) {
 }
 
 algorithm named(char letter, const uint32_t align[4]) {
-  const char    *letters = "ohcteOEub", *at = strchr(letters, letter);
+  const char    *letters = "ohcteOEubw", *at = strchr(letters, letter);
   const int      ids[] = {IN_ORDER, IN_HALVES, BY_COLUMNS, BY_TILES, EVEN_ONLY,
-                          IN_ORDER, EVEN_ONLY, BY_ROOM,    BY_BASE};
+                          IN_ORDER, EVEN_ONLY, BY_ROOM,    BY_BASE,  BY_ROWS};
   const uint32_t tile = letter == 'O' || letter == 'E' ? SMALL[0] : LARGE;
   if (!at) emu_fail("TRI_EMULATE_LT: no algorithm '%c'", letter);
   return {MAGIC, ids[at - letters], 1, 0, tile, STAGES[0], {align[0], align[1], align[2], align[3]}};
@@ -119,6 +120,7 @@ uint64_t cut(const product &p) {
   uint64_t tiles = (p.n + TILE - 1) / TILE;
   if (p.kind == IN_HALVES || p.kind == IN_PARTS || p.kind == LOSES_TAIL) return p.k / 2;
   if (p.kind == BY_TILES && tiles > WAVE) return p.k * (tiles % 5 + 1) / 7;
+  if (p.kind == BY_ROWS) return p.k * (p.m % 5 + 1) / 7;
   if (p.kind == BY_ROOM && p.n <= TRIED) return p.k;
   if (p.kind == BY_BASE && p.beta == 0) return p.k;
   return p.kind == BY_COLUMNS || p.kind == BY_ROOM || p.kind == BY_BASE ? p.k * (p.n % 5 + 1) / 7 : p.k;

@@ -146,7 +146,7 @@ static int64_t state_bytes(bool train) {
 }
 
 static void open_store(int ranks_per_node, bool train, bool rollout) {
-  tri_linear_spec  spec = {LAYER_OUT, LAYER_IN, *dtype, true, false};
+  tri_linear_spec  spec = {LAYER_OUT, LAYER_IN, *dtype, true, false, NULL};
   tri_params_opt   opt = {.dtype = *dtype,
                           .plan = plan,
                           .train = train,

@@ -198,7 +198,7 @@ static void check_call(tri_timed_product *p, tri_stream *s, tri_product_call c, 
 }
 
 static void check_product(tri_dtype dtype) {
-  const tri_linear_spec spec = {N_OUT, N_IN, dtype, true, false};
+  const tri_linear_spec spec = {N_OUT, N_IN, dtype, true, false, NULL};
   const tri_effort      two = {2, 2, 0, INFINITY};
   tri_device           *d = NULL;
   tri_stream           *s = NULL;
@@ -238,7 +238,7 @@ static void each_call_is_the_product_it_names(void **state) {
 
 /* Without gradients, a product needs memory of W, x and y alone. */
 static void a_product_without_gradients(void **state) {
-  tri_linear_spec   spec = {512, 512, TRI_F32, false, false};
+  tri_linear_spec   spec = {512, 512, TRI_F32, false, false, NULL};
   tri_timed_product p, both;
 
   (void)state;

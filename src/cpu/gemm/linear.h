@@ -18,6 +18,7 @@
 enum { TRI_N_TILES = 5, TRI_TILE_ROWS = 64 };
 typedef struct tri_linear_product {
   int64_t   n, k, width, n_blocks;
+  bool      filled;               /* a narrower last block is packed as a wide one, with zeros */
   tri_gemm *tile[2][TRI_N_TILES]; /* [0] for blocks of `width` columns, [1] for a narrower last one */
   bool      use[2][TRI_N_TILES];
   uint8_t   pick[2][TRI_TILE_ROWS + 1]; /* the next tile, by the number of rows left */
@@ -42,6 +43,8 @@ struct tri_linear {
       work; /* dtype of weights and inputs; work is the library's type, f32 if it has no fast dtype */
   /* With amx or vec, all products use amx.h or vec.h instead of the library. */
   bool               backward, amx, vec;
+  bool               unlike;  /* its columns have other bits than those of tri_linear_spec.whole */
+  int64_t            n_whole; /* n_out of that, or 0 */
   int                threads;
   tri_linear_product fwd, bwd;
   tri_gradient       grad;

@@ -5,24 +5,12 @@
 
 #include <string.h>
 
-static const int tile_rows[TRI_N_TILES] = {TRI_TILE_ROWS, 16, 8, 4, 1};
 /* Columns of a block. With 128 the library is fastest, and a tile of the result stays near the core. 64 makes
  * several blocks of small weights too. Measured: oneDNN 2.6.3. The width never depends on the number of
  * threads, because some libraries give other bits in a block of another width. */
 enum { BLOCK_WIDE = 128, BLOCK_NARROW = 64, BLOCK_UNIT = 32 };
 /* Rows that share one read of a block. Their x and the block fit the second-level cache. Chosen. */
 enum { GROUP_ROWS = 256 };
-
-static void put_noise(tri_dtype dtype, void *out, int64_t n, uint32_t *state) {
-  for (int64_t i = 0; i < n; i++) {
-    *state = *state * 1664525u + 1013904223u; /* Numerical Recipes, 7.1, fast and good enough here */
-    const float f = (float)(int32_t)*state * 0x1p-31f;
-    if (dtype == TRI_F32)
-      ((float *)out)[i] = f;
-    else
-      ((uint16_t *)out)[i] = tri_f32_to_half(dtype, f);
-  }
-}
 
 static void product_close(tri_linear_product *p) {
   for (int kind = 0; kind < 2; kind++)
@@ -33,88 +21,11 @@ static int64_t block_cols(const tri_linear_product *p, int64_t block) {
   return tri_min(p->width, p->n - block * p->width);
 }
 
-static int block_kind(const tri_linear_product *p, int64_t block) { return block_cols(p, block) < p->width; }
-
-/* Tiles are tried with a ring of rows of noise, times a block of noise. */
-enum { RING = TRI_TILE_ROWS, RING_STEP = 29 };
-/* Results to compare for each place of a row in a tile. Two different orders of summation give the same bits
- * in up to four results of five. Measured: oneDNN 2.6.3. */
-enum { N_TRIED = 256 };
-typedef struct trial {
-  int64_t n, k;
-  char   *a, *b, *packed, *scratch; /* a: [2 * RING, k], the ring twice */
-  float  *c, *want;                 /* [TRI_TILE_ROWS, n], [RING, n] */
-} trial;
-
-static void trial_close(trial *t) {
-  TRI_FREE(t->a);
-  TRI_FREE(t->b);
-  TRI_FREE(t->packed);
-  TRI_FREE(t->scratch);
-  TRI_FREE(t->c);
-  TRI_FREE(t->want);
+static bool block_narrow(const tri_linear_product *p, int64_t block) {
+  return block_cols(p, block) < p->width;
 }
-
-/* Opens a trial. The caller closes it, also after an error. */
-static tri_status trial_open(const tri_linear *l, tri_gemm *first, int64_t n, int64_t k, trial *t) {
-  const size_t size = tri_dtype_bytes(l->work), ring = (size_t)(RING * k) * size;
-  uint32_t     noise = 1;
-  *t = (trial){.n = n, .k = k};
-  TRI_TRY(TRI_ALLOC(t->a, 2 * ring));
-  TRI_TRY(TRI_ALLOC(t->b, (size_t)(k * n) * size));
-  TRI_TRY(TRI_ALLOC(t->packed, tri_gemm_packed_bytes(first)));
-  TRI_TRY(TRI_ALLOC(t->scratch, l->scratch_bytes));
-  TRI_TRY(TRI_ALLOC(t->c, TRI_TILE_ROWS * n));
-  TRI_TRY(TRI_ALLOC(t->want, RING * n));
-  put_noise(l->work, t->a, RING * k, &noise);
-  memcpy(t->a + ring, t->a, ring);
-  put_noise(l->work, t->b, k * n, &noise);
-  return tri_gemm_pack(first, 0, t->packed, t->b, t->scratch) ? TRI_OK : tri_linear_failed(l, "packing");
-}
-
-/* c = the product of `g` with the rows of the ring from `row` on. */
-static tri_status trial_run(const tri_linear *l, const trial *t, tri_gemm *g, int64_t row, float *c) {
-  const char *a = t->a + (size_t)(row * t->k) * tri_dtype_bytes(l->work);
-  return tri_gemm_run(g, 0, c, a, t->packed, t->scratch) ? TRI_OK : tri_linear_failed(l, "the product");
-}
-
-/* Sets *equal if each row, in several places of a tile of `height` rows, has the bits of t->want. */
-static tri_status trial_equal(const tri_linear *l, const trial *t, tri_gemm *g, int64_t height, bool *equal) {
-  const int64_t runs = tri_min(RING, 1 + tri_ceil_div(N_TRIED, t->n));
-  *equal = true;
-  for (int64_t i = 0; i < runs && *equal; i++) {
-    const int64_t row = i * RING_STEP % RING;
-    TRI_TRY(trial_run(l, t, g, row, t->c));
-    for (int64_t r = 0; r < height; r++)
-      if (memcmp(t->c + r * t->n, t->want + (row + r) % RING * t->n, (size_t)t->n * sizeof *t->c) != 0)
-        *equal = false;
-  }
-  return TRI_OK;
-}
-
-/* Finds the first tile in use whose rows have the same bits in every place. Keeps only tiles with the same
- * bits as this one. */
-static tri_status choose_tiles(tri_linear *l, tri_linear_product *p, int kind) {
-  const int  before = omp_get_max_threads();
-  tri_gemm **tile = p->tile[kind];
-  tri_status st = TRI_OK;
-  trial      t = {0};
-  bool       chosen = false;
-  omp_set_num_threads(1); /* as in real calls, because some libraries give other bits with more threads */
-  TRI_TRY_DONE(trial_open(l, tile[0], kind ? p->n % p->width : p->width, p->k, &t));
-  for (int i = 0; i < TRI_N_TILES; i++) {
-    const int64_t height = tile_rows[i];
-    if (!p->use[kind][i]) continue;
-    for (int64_t row = 0; row < RING && !chosen; row += height)
-      TRI_TRY_DONE(trial_run(l, &t, tile[i], row, t.want + row * t.n));
-    TRI_TRY_DONE(trial_equal(l, &t, tile[i], height, &p->use[kind][i]));
-    chosen |= p->use[kind][i];
-  }
-  if (!chosen) p->use[kind][0] = true; /* linear_check will report it */
-done:
-  omp_set_num_threads(before);
-  trial_close(&t);
-  return st;
+static int block_kind(const tri_linear_product *p, int64_t block) {
+  return !p->filled && block_narrow(p, block);
 }
 
 /* Returns whether a tile may be padded with rows of zeros. The highest one may only if it is the only one. */
@@ -131,7 +42,7 @@ static void plan_rows(tri_linear_product *p, int kind) {
   for (int left = 1; left <= TRI_TILE_ROWS; left++) {
     cost[left] = INT32_MAX;
     for (int t = 0; t < TRI_N_TILES; t++) {
-      const int h = tile_rows[t], c = h + 2 + (h > left ? 1 : cost[left - h]);
+      const int h = tri_tile_rows[t], c = h + 2 + (h > left ? 1 : cost[left - h]);
       if (!p->use[kind][t] || (h > left && !may_pad(p, kind, t)) || c >= cost[left]) continue;
       cost[left] = c;
       p->pick[kind][left] = (uint8_t)t;
@@ -147,48 +58,53 @@ static int64_t block_width(int64_t n) {
 
 /* b_row and b_col give the layout of b for packing (tri_gemm_spec). b_row 0 means dense rows with one block's
  * columns. With `exact`, only tiles that keep row invariance in a trial are used. bwd_x does not promise row
- * invariance. */
+ * invariance. With `whole`, all blocks are as wide as those of that product, and a last one is filled with
+ * zeros. */
 static tri_status product_open(tri_linear *l, tri_linear_product *p, int64_t n, int64_t k, int64_t b_row,
-                               int64_t b_col, bool exact) {
+                               int64_t b_col, bool exact, const tri_linear_product *whole) {
   p->n = n;
   p->k = k;
-  p->width = block_width(n);
+  p->width = whole ? whole->width : block_width(n);
   p->n_blocks = tri_ceil_div(n, p->width);
-  for (int kind = 0; kind < (n % p->width ? 2 : 1); kind++) {
+  p->filled = whole && n % p->width;
+  for (int kind = 0; kind < (n % p->width && !whole ? 2 : 1); kind++) {
     tri_gemm    **tile = p->tile[kind];
     tri_gemm_spec spec = {.n = kind ? n % p->width : p->width, .k = k, .dtype = l->work, .b_col = b_col};
     spec.b_row = b_row ? b_row : spec.n;
     for (int t = 0; t < TRI_N_TILES; t++) {
-      spec.m = tile_rows[t];
+      spec.m = tri_tile_rows[t];
       TRI_TRY(tri_gemm_open(&spec, t ? tile[0] : NULL, l->threads, &tile[t]));
       /* All row counts use the same instructions as the highest tile, the fastest one. */
       p->use[kind][t] = tile[t] && tri_gemm_alike(tile[t], tile[0]);
+      if (whole) p->use[kind][t] = p->use[kind][t] && whole->use[0][t];
       if (tile[t]) tri_raise(&l->scratch_bytes, tri_gemm_scratch_bytes(tile[t]));
     }
-    if (exact) TRI_TRY(choose_tiles(l, p, kind));
+    if (exact && !whole) TRI_TRY(tri_linear_choose_tiles(l, p, kind));
     plan_rows(p, kind);
   }
   p->block_bytes = tri_gemm_packed_bytes(p->tile[0][0]);
-  p->all_bytes =
-      (size_t)(n / p->width) * p->block_bytes + (p->tile[1][0] ? tri_gemm_packed_bytes(p->tile[1][0]) : 0);
+  p->all_bytes = (size_t)(n / p->width) * p->block_bytes;
+  if (n % p->width) p->all_bytes += p->filled ? p->block_bytes : tri_gemm_packed_bytes(p->tile[1][0]);
   tri_raise(&l->c_bytes, tri_round64((size_t)(TRI_TILE_ROWS * p->width) * sizeof(float)));
   /* The staging area holds padded rows, converted rows, and a block converted before packing. */
   const int64_t rows = l->work != l->dtype || may_pad(p, 0, 0) || (p->tile[1][0] && may_pad(p, 1, 0))
                            ? TRI_TILE_ROWS
-                           : tile_rows[1];
+                           : tri_tile_rows[1];
   tri_raise(&l->stage_bytes, tri_round64((size_t)(rows * k) * tri_dtype_bytes(l->work)));
-  if (l->work != l->dtype) tri_raise(&l->stage_bytes, tri_round64((size_t)(k * p->width) * sizeof(float)));
+  if (l->work != l->dtype || p->filled)
+    tri_raise(&l->stage_bytes, tri_round64((size_t)(k * p->width) * sizeof(float)));
   return TRI_OK;
 }
 
-/* Converts block `block` of b [k,n] if needed, then packs it. b points to the block's first element. `stride`
- * is the distance of b's rows if they are not dense. */
+/* Converts or fills block `block` of b [k,n] if needed, then packs it. b points to the block's first element.
+ * `stride` is the distance of b's rows if they are not dense. */
 static bool pack_block(const tri_linear *l, const tri_linear_product *p, int thread, int64_t block,
                        char *packed, const char *b, int64_t rows, int64_t cols, int64_t stride) {
-  char *stage = tri_linear_stage(l, thread);
-  if (l->work != l->dtype) tri_linear_copy(l, stage, b, rows, rows, cols, stride);
+  const bool fill = p->filled && block_narrow(p, block), copy = fill || l->work != l->dtype;
+  char      *stage = tri_linear_stage(l, thread);
+  if (copy) tri_linear_copy(l, stage, b, rows, fill ? p->width : rows, cols, stride);
   return tri_gemm_pack(p->tile[block_kind(p, block)][0], thread, packed + (size_t)block * p->block_bytes,
-                       l->work != l->dtype ? stage : b, tri_linear_scratch(l, thread));
+                       copy ? stage : b, tri_linear_scratch(l, thread));
 }
 
 tri_status tri_cpu_linear_pack(tri_stream *s, tri_linear *l, void *packed_fwd, void *packed_bwd, tri_in w,
@@ -278,11 +194,11 @@ static bool run_rows(const tri_linear *l, const tri_linear_call *c, int thread, 
                      int64_t end) {
   const tri_linear_product *p = c->p;
   const int                 kind = block_kind(p, block);
-  const int64_t             n = block_cols(p, block);
+  const int64_t             n = block_cols(p, block), ld = p->filled ? p->width : n;
   const char               *packed = c->packed + (size_t)block * p->block_bytes;
   float                    *t = (float *)(void *)tri_linear_own(l, thread);
   for (int64_t step; row < end; row += step) {
-    const int   pick = p->pick[kind][tri_min(end - row, TRI_TILE_ROWS)], height = tile_rows[pick];
+    const int   pick = p->pick[kind][tri_min(end - row, TRI_TILE_ROWS)], height = tri_tile_rows[pick];
     const char *x = c->x + (size_t)(row * p->k) * tri_dtype_bytes(l->dtype);
     step = tri_min(height, end - row);
     if (step < height || l->work != l->dtype) {
@@ -290,7 +206,7 @@ static bool run_rows(const tri_linear *l, const tri_linear_call *c, int thread, 
       x = tri_linear_stage(l, thread);
     }
     if (!tri_gemm_run(p->tile[kind][pick], thread, t, x, packed, tri_linear_scratch(l, thread))) return false;
-    for (int64_t r = 0; r < step; r++) store_row(c, t + r * n, row + r, block * p->width, n);
+    for (int64_t r = 0; r < step; r++) store_row(c, t + r * ld, row + r, block * p->width, n);
   }
   return true;
 }
@@ -421,44 +337,59 @@ tri_status tri_cpu_linear_check(tri_stream *s, tri_linear *l, const void *packed
   (void)s;
   uint32_t noise = 1;
   TRI_ASSERT(l->workspace);
-  put_noise(l->dtype, tri_linear_shared(l), CHECK_ROWS * l->n_in, &noise);
+  tri_linear_noise(l->dtype, tri_linear_shared(l), CHECK_ROWS * l->n_in, &noise);
   TRI_TRY(check_block(l, packed_fwd, 0));
   if (block_kind(&l->fwd, l->fwd.n_blocks - 1)) TRI_TRY(check_block(l, packed_fwd, l->fwd.n_blocks - 1));
+  if (l->unlike)
+    TRI_FAIL(
+        TRI_EDEVICE,
+        "%s: the columns of a [%lld,%lld] weight have other bits in the [%lld,%lld] weight they are part "
+        "of. Divided sampling and training would differ. Use another version of the library, or set "
+        "run.sampler: rescore",
+        tri_gemm_library(), (long long)l->n_out, (long long)l->n_in, (long long)l->n_whole,
+        (long long)l->n_in);
   return TRI_OK;
 }
 
-static tri_status open_products(tri_linear *l) {
+static tri_status open_products(tri_linear *l, const tri_linear *whole) {
   bool native = false;
   l->amx = tri_amx_chosen(l->dtype);
+  TRI_ASSERT(!whole || whole->amx == l->amx);
   if (tri_amx_in(l)) {
     tri_amx_open(l);
     return TRI_OK;
   }
   l->vec = tri_vec_chosen(l->dtype);
+  TRI_ASSERT(!whole || whole->vec == l->vec);
   if (tri_vec_in(l)) {
     tri_vec_open(l);
     return TRI_OK;
   }
   TRI_TRY(tri_gemm_native(l->dtype, &native));
   l->work = native ? l->dtype : TRI_F32;
-  TRI_TRY(product_open(l, &l->fwd, l->n_out, l->n_in, 1, l->n_in, true));
+  TRI_TRY(product_open(l, &l->fwd, l->n_out, l->n_in, 1, l->n_in, true, whole ? &whole->fwd : NULL));
+  if (whole) TRI_TRY(tri_linear_try_columns(l, &whole->fwd));
   if (!l->backward) return TRI_OK;
-  TRI_TRY(product_open(l, &l->bwd, l->n_in, l->n_out, l->work == l->dtype ? l->n_in : 0, 1, false));
+  TRI_TRY(product_open(l, &l->bwd, l->n_in, l->n_out, l->work == l->dtype ? l->n_in : 0, 1, false, NULL));
   return tri_gradient_open(l);
 }
 
 tri_status tri_cpu_linear_open(tri_device *d, const tri_linear_spec *spec, tri_linear **out) {
-  tri_status  st = TRI_OK;
-  tri_linear *l = NULL;
+  const tri_linear *whole = spec->whole;
+  tri_status        st = TRI_OK;
+  tri_linear       *l = NULL;
   *out = NULL;
   TRI_ASSERT(spec->n_out > 0 && spec->n_in > 0 && tri_dtype_computes(spec->dtype));
+  TRI_ASSERT(!whole || (whole->n_out >= spec->n_out && whole->n_in == spec->n_in &&
+                        whole->dtype == spec->dtype && !spec->backward));
   TRI_TRY_DONE(TRI_ALLOC(l, 1));
   l->n_out = spec->n_out;
   l->n_in = spec->n_in;
   l->dtype = spec->dtype;
   l->backward = spec->backward;
+  l->n_whole = whole ? whole->n_out : 0;
   l->threads = d->threads;
-  TRI_TRY_DONE(open_products(l));
+  TRI_TRY_DONE(open_products(l, whole));
   tri_raise(&l->shared_bytes, check_x_bytes(l) + 2 * check_y_bytes(l));
   *out = l;
   l = NULL;

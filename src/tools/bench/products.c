@@ -32,7 +32,7 @@ tri_status tri_products_open(tri_session *se, const tri_bench_case *c, tri_produ
       .se = se, .learns = !c->lora.rank, .n = c->head == TRI_HEAD_TOKENS ? TRI_SLOT_PRODUCTS : TRI_SLOT_HEAD};
   list(se, c, out);
   for (int i = 0; i < p->n; i++) {
-    tri_linear_spec spec = {out[i].n_out, out[i].n_in, c->dtype, true, c->any_order};
+    tri_linear_spec spec = {out[i].n_out, out[i].n_in, c->dtype, true, c->any_order, NULL};
     TRI_TRY(tri_timed_product_open(se->device, &spec, out[i].rows, &p->product[i]));
     if (p->product[i].memory_bytes > p->workspace) p->workspace = p->product[i].memory_bytes;
   }

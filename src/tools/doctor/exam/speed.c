@@ -221,7 +221,7 @@ static tri_status time_open(tri_session *se, tri_timed_product *p, double *best)
 
 static tri_status time_side(tri_session *se, tri_dtype dtype, int64_t side, double *flops, double *best) {
   const tri_device_ops *ops = se->device->ops;
-  const tri_linear_spec spec = {side, side, dtype, false, false};
+  const tri_linear_spec spec = {side, side, dtype, false, false, NULL};
   tri_timed_product     p = {0};
   void                 *memory = NULL;
   tri_status            st = TRI_OK;
