@@ -64,7 +64,7 @@ static void add_slot(tri_model *m, int layer, int slot, tri_unit_spec *u) {
   a->product = u->n_linear;
   a->a = u->n_param;
   a->b = a->a + a->n;
-  u->linear[u->n_linear++] = (tri_linear_use){a->a, a->n, a->down, {0}};
+  u->linear[u->n_linear++] = (tri_linear_use){.first = a->a, .n = a->n, .linear = a->down};
   for (int half = 0; half < 2; half++)
     for (int64_t i = 0, n = 0, row = 0; i < use->n; i++) {
       const tri_param_spec *p = &m->unit[unit].param[use->first + i];
@@ -75,7 +75,7 @@ static void add_slot(tri_model *m, int layer, int slot, tri_unit_spec *u) {
       }
       row += p->dim[0];
     }
-  u->linear[u->n_linear++] = (tri_linear_use){a->b, a->n, a->up, blocks};
+  u->linear[u->n_linear++] = (tri_linear_use){.first = a->b, .n = a->n, .linear = a->up, .blocks = blocks};
 }
 
 /* Adds the scalar head's matrix. It is trained in full (PEFT's modules_to_save). */
@@ -88,7 +88,7 @@ static void add_head(tri_model *m, tri_unit_spec *u) {
   p->dim[1] = m->shape.C;
   p->init = TRI_INIT_SCORE;
   p->added = true;
-  u->linear[u->n_linear++] = (tri_linear_use){0, 1, m->linear[TRI_SLOT_HEAD], {0}};
+  u->linear[u->n_linear++] = (tri_linear_use){.first = 0, .n = 1, .linear = m->linear[TRI_SLOT_HEAD]};
 }
 
 static tri_status make_units(tri_model *m) {

@@ -56,7 +56,7 @@ static void add_row(tri_model *m, int unit, const tri_tensor_row *row) {
   p->joined = at->param[row->slot] >= 0;
   if (row->slot < TRI_SLOT_PRODUCTS && !p->joined) {
     at->product[row->slot] = u->n_linear;
-    u->linear[u->n_linear++] = (tri_linear_use){u->n_param, 0, m->linear[row->slot], {0}};
+    u->linear[u->n_linear++] = (tri_linear_use){.first = u->n_param, .n = 0, .linear = m->linear[row->slot]};
   }
   if (row->slot < TRI_SLOT_PRODUCTS) u->linear[at->product[row->slot]].n++;
   if (!p->joined) at->param[row->slot] = u->n_param;
@@ -86,7 +86,8 @@ static void tie(tri_model *m) {
 
   at->param[TRI_SLOT_HEAD] = at->param[TRI_SLOT_EMBED];
   at->product[TRI_SLOT_HEAD] = u->n_linear;
-  u->linear[u->n_linear++] = (tri_linear_use){at->param[TRI_SLOT_EMBED], 1, m->linear[TRI_SLOT_HEAD], {0}};
+  u->linear[u->n_linear++] =
+      (tri_linear_use){.first = at->param[TRI_SLOT_EMBED], .n = 1, .linear = m->linear[TRI_SLOT_HEAD]};
 }
 
 tri_status tri_units_make(tri_model *m) {

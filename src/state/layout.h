@@ -36,6 +36,7 @@ typedef struct tri_linear_use {
   int         first, n;
   tri_linear *linear; /* borrowed */
   tri_blocks  blocks;
+  int64_t     row, rows; /* the rows of an uncut param that a slice multiplies with. rows 0: all */
 } tri_linear_use;
 
 /* A unit is gathered and released as a whole. It is the embedding, one layer, or the head. */

@@ -9,9 +9,8 @@ typedef tri_param_unit unit;
 
 enum { FILL_ELEMENTS = 1 << 20 }; /* chosen, at most 4 MiB of host memory while loading */
 
-/* Allocates the views for acquire and grad, which belong to the unit, and computes the sizes of its packed
- * forms. If the weight itself serves, a matrix made of blocks is a form too. */
-static tri_status open_views(tri_params *p, unit *u) {
+/* If the weight itself serves, a matrix made of blocks is a form too. */
+tri_status tri_params_open_views(tri_params *p, unit *u) {
   int n_linear = u->spec->n_linear;
 
   TRI_TRY(TRI_ALLOC(u->view, u->spec->n_param));
@@ -32,7 +31,7 @@ static tri_status open_views(tri_params *p, unit *u) {
   return TRI_OK;
 }
 
-static void close_views(unit *u) {
+void tri_params_close_views(unit *u) {
   TRI_FREE(u->view);
   TRI_FREE(u->grad_view);
   for (int use = 0; use < 2; use++) {
@@ -65,7 +64,7 @@ static tri_status choose(tri_params *p) {
                  : all                                          ? &tri_residence_segment
                                                                 : &tri_residence_ring;
   p->optim_memory = p->opt.offload && p->opt.train ? TRI_MEM_PINNED : TRI_MEM_DEVICE;
-  return TRI_OK;
+  return p->opt.slice ? tri_slices_open(p) : TRI_OK;
 }
 
 static void enlarge(bool counts, int64_t n, int64_t *most) {
@@ -108,7 +107,7 @@ tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
     u->fresh = true;
     enlarge(u->spec->in_ring, tri_params_padded(p, u), &p->ring_elements);
     enlarge(u->spec->apart, tri_params_padded(p, u), &p->apart_elements);
-    TRI_TRY(open_views(p, u));
+    TRI_TRY(tri_params_open_views(p, u));
     TRI_TRY(p->residence->plan_share(p, ledger, u));
     if (opt->train) TRI_TRY(tri_offload_plan(p, ledger, u));
   }
@@ -132,7 +131,8 @@ void tri_params_close(tri_params **p) {
   if (!*p) return;
   tri_offload_close(*p);
   tri_shared_close(*p);
-  for (int i = 0; (*p)->unit && i < (*p)->opt.n_unit; i++) close_views(&(*p)->unit[i]);
+  for (int i = 0; (*p)->unit && i < (*p)->opt.n_unit; i++) tri_params_close_views(&(*p)->unit[i]);
+  tri_slices_close(*p);
   TRI_FREE((*p)->unit);
   TRI_FREE(*p);
 }

@@ -32,6 +32,9 @@ typedef struct tri_params_opt {
   int64_t              offload;
   int                  member; /* the ledger's (tri_ledger_set_member), of its slots and workspaces */
   const tri_unit_spec *unit;   /* borrowed for the life of the store */
+  /* [n_unit] borrowed, or NULL. The units as this rank holds them to generate, in place of whole units. They have
+   * the same params and products, but some params have only so many rows, as many on each rank of TRI_TENSOR. */
+  const tri_unit_spec *slice;
   int                  n_unit;
   const char          *label; /* in the memory table, "policy" or "reference" */
 } tri_params_opt;
@@ -81,7 +84,7 @@ TRI_CHECKED tri_status tri_params_release(tri_params *p, int unit, tri_stream *s
  * workspace, and before this store uses it again. */
 TRI_CHECKED tri_status tri_params_forget_all(tri_params *p, tri_stream *s);
 /* Collective over the parameter scope (comm.h). Gathers every unit and keeps all of them for generation, or
- * ends this use. Their memory stays planned. */
+ * their slices if the store has any, or ends this use. Their memory stays planned. */
 TRI_CHECKED tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s);
 
 /* Not collective. Returns the unit's full-size f32 gradient. Add to it. If out->fresh, the first caller must

@@ -6,8 +6,7 @@
 typedef tri_param_slot slot;
 typedef tri_param_unit unit;
 
-/* Returns the address of linear[j]'s form for this use in the slot, or NULL if the weight itself serves. */
-static void *packed_at(const unit *u, const slot *s, int use, int j) {
+void *tri_params_packed_at(const unit *u, const slot *s, int use, int j) {
   size_t at = 0;
 
   for (int k = 0; k < (use ? u->spec->n_linear : j); k++) at += u->packed_bytes[0][k];
@@ -23,17 +22,13 @@ size_t tri_params_packed_bytes(const unit *u, bool backward) {
   return bytes;
 }
 
-/* Makes the matrix of linear[j] from its blocks, in p->matrix. */
-static tri_status put_blocks(tri_params *p, const unit *u, const tri_linear_use *l, char *flat, tri_stream *s,
-                             tri_tensor *w) {
-  const tri_blocks *b = &l->blocks;
-
+tri_status tri_params_put_blocks(tri_params *p, const tri_blocks *b, const tri_tensor *x, int n, tri_stream *s,
+                                 tri_tensor *w) {
   *w = tri_view2(p->matrix, p->opt.dtype, b->n_out, b->n_in);
   TRI_TRY(p->device->ops->fill(s, w->data, 0, (size_t)(b->n_out * b->n_in) * tri_params_weight_bytes(p)));
-  for (int i = 0; i < l->n; i++) {
-    tri_tensor x = tri_param_view(&u->spec->param[l->first + i], flat, p->opt.dtype),
-               rows = tri_rows(w, b->row[i], x.dim[0]);
-    TRI_TRY(tri_params_kernels(p)->cols_put(s, &rows, i * x.dim[1], b->scale, &x));
+  for (int i = 0; i < n; i++) {
+    tri_tensor rows = tri_rows(w, b->row[i], x[i].dim[0]);
+    TRI_TRY(tri_params_kernels(p)->cols_put(s, &rows, i * x[i].dim[1], b->scale, &x[i]));
   }
   return TRI_OK;
 }
@@ -53,7 +48,7 @@ static tri_status pack_linear(tri_params *p, unit *u, slot *sl, int j, const boo
   TRI_TRY(tri_params_kernels(p)->linear_size(l->linear, &b));
   for (int use = 0; use < 2; use++) {
     size_t own = use ? b.bwd : b.fwd;
-    to[use] = want[use] ? packed_at(u, sl, use, j) : NULL;
+    to[use] = want[use] ? tri_params_packed_at(u, sl, use, j) : NULL;
     if (!to[use] || own) continue;
     if (j % packers(p) == packer(p))
       TRI_TRY(p->device->ops->copy(s, to[use], w->data,
@@ -71,10 +66,12 @@ tri_status tri_params_pack(tri_params *p, unit *u, slot *sl, int use, tri_stream
   if (!want[0] && !want[1]) return TRI_OK;
   for (int j = 0; j < u->spec->n_linear; j++) {
     const tri_linear_use *l = &u->spec->linear[j];
-    tri_tensor            w = tri_param_view(&u->spec->param[l->first], flat, p->opt.dtype);
+    tri_tensor            x[TRI_MOST_BLOCKS], w;
+    for (int i = 0; i < l->n; i++) x[i] = tri_param_view(&u->spec->param[l->first + i], flat, p->opt.dtype);
+    w = x[0];
     TRI_ASSERT(w.ndim == 2);
-    for (int i = 1; i < l->n; i++) w.dim[0] += u->spec->param[l->first + i].dim[0];
-    if (l->blocks.n_out) TRI_TRY(put_blocks(p, u, l, flat, s, &w));
+    for (int i = 1; i < l->n; i++) w.dim[0] += x[i].dim[0];
+    if (l->blocks.n_out) TRI_TRY(tri_params_put_blocks(p, &l->blocks, x, l->n, s, &w));
     TRI_TRY(pack_linear(p, u, sl, j, want, &w, s));
   }
   sl->have[0] |= want[0];
@@ -86,11 +83,12 @@ static void show(const tri_params *p, unit *u, const slot *sl, tri_weights *out)
   void *flat = tri_params_flat(u, sl);
 
   for (int i = 0; i < u->spec->n_param; i++)
-    u->view[i] = tri_param_view(&u->spec->param[i], flat, p->opt.dtype);
+    u->view[i] = u->kept ? tri_slice_view(p, u, i) : tri_param_view(&u->spec->param[i], flat, p->opt.dtype);
   for (int use = 0; use < 2; use++)
     for (int j = 0; j < u->spec->n_linear; j++) {
-      const void *packed = sl->have[use] ? packed_at(u, sl, use, j) : NULL;
-      u->packed[use][j] = packed ? packed : u->view[u->spec->linear[j].first].data;
+      const tri_linear_use *l = &u->spec->linear[j];
+      const void           *packed = sl->have[use] ? tri_params_packed_at(u, sl, use, j) : NULL;
+      u->packed[use][j] = packed ? packed : tri_rows(&u->view[l->first], l->row, 1).data;
     }
   *out = (tri_weights){.t = u->view, .packed_fwd = u->packed[0], .packed_bwd = u->packed[1]};
 }
@@ -115,7 +113,7 @@ tri_status tri_params_prefetch(tri_params *p, int index, tri_stream *s) {
 }
 
 tri_status tri_params_acquire(tri_params *p, int index, int use, int next, tri_stream *s, tri_weights *out) {
-  unit *u = &p->unit[index];
+  unit *u = tri_params_shown(p, index);
   slot *sl;
 
   TRI_ASSERT(!(use & TRI_USE_BWD) || p->opt.backward);

@@ -49,6 +49,7 @@ typedef struct tri_param_unit {
   tri_param_slot *own;              /* slot of a unit that uses no slot of the ring, or NULL */
   tri_param_slot  alone, held;      /* `own` unless units share it, and the slot for generation */
   tri_grad_slot   grad;             /* slot of a unit outside the ring, unless units share it */
+  int64_t        *kept; /* [n_param] of a slice, the param's offset in held.flat, or -1 (residence_slice.c) */
   bool            grad_open;
   bool            fresh; /* acc holds nothing yet, so the next gradient is written, not added */
 } tri_param_unit;
@@ -69,6 +70,9 @@ struct tri_params {
   tri_device                 *device;                /* borrowed */
   tri_comm                   *comm[TRI_SCOPE_COUNT]; /* borrowed */
   const struct tri_residence *residence;             /* the place of weights while they are used */
+  struct tri_residence       *with_slices;           /* owned, or NULL. Then it is the residence */
+  tri_param_unit             *slice;                 /* [n_unit] owned, or NULL (residence_slice.c) */
+  tri_param_slot              transit;               /* for the unit whose slice is being made */
   tri_mem                     optim_memory;          /* place of the optimizer state, except gradients */
   tri_param_unit             *unit;
   int64_t        ring_elements, apart_elements; /* the largest unit of the ring, and of those apart, padded */
@@ -182,6 +186,20 @@ static inline TRI_CHECKED tri_status tri_params_plan_work(const tri_params *p, t
   return st;
 }
 
+/* Returns the unit as acquire shows it now, a slice if slices are held. */
+static inline tri_param_unit *tri_params_shown(const tri_params *p, int index) {
+  return p->held && p->slice ? &p->slice[index] : &p->unit[index];
+}
+
+/* params.c. Not collective. Allocates u's views, and computes the sizes of its packed forms. */
+TRI_CHECKED tri_status tri_params_open_views(tri_params *p, tri_param_unit *u);
+void                   tri_params_close_views(tri_param_unit *u);
+/* params_gather.c. Not collective. Makes the matrix of a product from its blocks x [n], in p->matrix. */
+TRI_CHECKED tri_status tri_params_put_blocks(tri_params *p, const tri_blocks *b, const tri_tensor *x, int n,
+                                             tri_stream *s, tri_tensor *w);
+/* params_gather.c. Pure. Returns the address of linear[j]'s form for this use in the slot, or NULL if the weight
+ * itself serves. */
+void *tri_params_packed_at(const tri_param_unit *u, const tri_param_slot *s, int use, int j);
 /* params_gather.c. Pure. The bytes of u's packed forms, for fwd alone or for bwd too. */
 size_t tri_params_packed_bytes(const tri_param_unit *u, bool backward);
 /* params_gather.c. Not collective. Makes the packed forms of a gathered unit for this use, in a store that

@@ -13,9 +13,9 @@
  *   segment  The ranks of a node have all weights once, in shared memory, so nothing moves.
  *   host     A frozen store's share lies in host memory. It is copied into a slot and gathered there.
  *
- * The slice of a divided model will be the fifth. Its plan_slots adds the slices in
- * TRI_PHASE_ROLLOUT. Its hold makes them. While the store is held, its acquire gives views of them. Otherwise
- * it gathers as the ring does, a param at a time.
+ * A store with slices (tri_params_opt) has a table made from one of the last three. Its plan_slots adds the
+ * slices in TRI_PHASE_ROLLOUT, in place of whole units. Its hold makes them. While the store is held, its
+ * acquire gives them.
  *
  * Operations are collective over the parameter scope, except as said. A failure ends the run. */
 typedef struct tri_residence {
@@ -39,6 +39,12 @@ typedef struct tri_residence {
   tri_status (*arrive)(tri_params *p, tri_param_slot *sl, tri_stream *s);
 } tri_residence;
 extern const tri_residence tri_residence_whole, tri_residence_ring, tri_residence_segment, tri_residence_host;
+
+/* residence_slice.c. Not collective, these three. The first makes the table of a store with slices from its
+ * residence. The last returns param i of a held slice. Its data is NULL if only a packed form has it. */
+TRI_CHECKED tri_status tri_slices_open(tri_params *p);
+void                   tri_slices_close(tri_params *p);
+tri_tensor             tri_slice_view(const tri_params *p, const tri_param_unit *u, int i);
 
 /* residence_ring.c. Not collective, these two. The operations of all implementations that use slots. */
 TRI_CHECKED tri_status tri_ring_plan_share(tri_params *p, tri_ledger *l, tri_param_unit *u);

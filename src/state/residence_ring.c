@@ -46,7 +46,7 @@ tri_status tri_ring_plan_slots(tri_params *p, tri_ledger *l) {
       TRI_TRY(plan_slot(p, l, TRI_PHASE_LEARN, u->own, padded, packed));
     else if (packed > *most)
       *most = packed;
-    if (p->opt.rollout)
+    if (p->opt.rollout && !p->slice)
       TRI_TRY(plan_slot(p, l, TRI_PHASE_ROLLOUT, &u->held, padded, tri_params_packed_bytes(u, false)));
   }
   TRI_TRY(plan_slot(p, l, TRI_PHASE_LEARN, &p->apart, p->apart_elements, apart));

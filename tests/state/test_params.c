@@ -12,12 +12,15 @@
 
 /* Number of layers. On a CPU four ranks share the weights. With this many layers they still save memory by
  * offload, although each rank has gathered units of its own. The emulation is slow, so it has fewer. */
-enum { LAYERS = TRI_CUDA_EMULATED ? 3 : 28, UNITS = LAYERS + 2, LAYER_IN = 6, LAYER_OUT = 9 };
+enum { LAYERS = TRI_CUDA_EMULATED ? 3 : 28, UNITS = LAYERS + 2, LAYER_IN = 6, LAYER_OUT = 12, LAYER_A = 4 };
 
 static tri_session session, *const se = &session;
 static tri_params      *p;
 static tri_unit_spec    unit[UNITS];
-static tri_linear      *linear;
+static tri_linear      *linear, *linear_part; /* of all rows of a layer, and of a slice's */
+static int              tensor;        /* ranks that hold the weights together, 1: each holds all */
+static int              together;      /* the same where a store generates */
+static tri_unit_spec    slice[UNITS];
 static tri_shard_plan   plan;
 static int64_t          asked; /* elements the store asked this rank for */
 static const tri_dtype *dtype;
@@ -54,19 +57,38 @@ static void make_units(void) {
   for (int u = 1; u <= LAYERS; u++) {
     unit[u].in_ring = true;
     add(&unit[u], "norm", LAYER_IN, 0);
-    add(&unit[u], "a", 5, LAYER_IN);
-    add(&unit[u], "b", LAYER_OUT - 5, LAYER_IN);
+    add(&unit[u], "a", LAYER_A, LAYER_IN);
+    add(&unit[u], "b", LAYER_OUT - LAYER_A, LAYER_IN);
     param[u][2].joined = true;
     add(&unit[u], "last", 70, 0);
     unit[u].n_linear = 1;
-    unit[u].linear[0] = (tri_linear_use){1, 2, linear, {0}};
+    unit[u].linear[0] = (tri_linear_use){.first = 1, .n = 2, .linear = linear};
   }
   add(&unit[UNITS - 1], "norm", 7, 0);
   add(&unit[UNITS - 1], "head", LAYER_OUT, LAYER_IN);
   unit[UNITS - 1].n_linear = 1;
-  unit[UNITS - 1].linear[0] = (tri_linear_use){1, 1, linear, {0}};
+  unit[UNITS - 1].linear[0] = (tri_linear_use){.first = 1, .n = 1, .linear = linear};
   unit[0].apart = unit[UNITS - 1].apart = apart;
   for (int u = 0; u < UNITS; u++) tri_unit_layout(&unit[u]);
+}
+
+/* A slice has as many rows of each matrix of a product as those of the other ranks. The table of the first unit
+ * is whole. So is that of the last one, but its product has only the slice's rows, as a tied head has. */
+static void make_slices(void) {
+  static tri_param_spec mine[UNITS][MOST_PARAMS];
+  static tri_linear_use use[UNITS];
+
+  for (int u = 0; u < UNITS; u++) {
+    slice[u] = unit[u];
+    slice[u].param = memcpy(mine[u], param[u], sizeof mine[u]);
+    slice[u].linear = &use[u];
+    use[u] = product[u];
+    use[u].linear = linear_part;
+    if (unit[u].in_ring) mine[u][1].dim[0] /= tensor, mine[u][2].dim[0] /= tensor;
+    if (u != UNITS - 1) continue;
+    use[u].rows = LAYER_OUT / tensor;
+    use[u].row = use[u].rows * tri_scope_find(TRI_TENSOR, &se->place).rank;
+  }
 }
 
 static const tri_kernels *kernels(void) { return se->device->ops->kernels; }
@@ -161,18 +183,24 @@ static void open_store(int ranks_per_node, bool train, bool rollout) {
   void            *workspace;
   int64_t          all = 0, sum;
 
-  session_open(se, ranks_per_node);
+  tensor = rollout ? together : 1;
+  OK(tri_session_open(&(tri_session_opt){test_device(), ranks_per_node, 1, 0, NULL, tensor}, se));
   OK(kernels()->linear_open(se->device, &spec, &linear));
+  spec.n_out /= tensor;
+  OK(kernels()->linear_open(se->device, &spec, &linear_part));
   OK(kernels()->linear_size(linear, &bytes));
   OK(tri_ledger_add(se->ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "workspace", bytes.workspace,
                     &workspace));
   OK(tri_ledger_add(se->ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "products", SPACE, &space));
   make_units();
+  if (rollout && tensor > 1) make_slices();
+  if (rollout && tensor > 1) opt.slice = slice;
   common = shares(train);
   opt.place = se->place;
   OK(tri_params_open(se->device, se->comm, se->ledger, &opt, &p));
   OK(tri_session_take_memory(se));
   OK(kernels()->linear_bind(linear, workspace, bytes.workspace));
+  OK(kernels()->linear_bind(linear_part, workspace, bytes.workspace));
   CHECK(tri_ledger_total(se->ledger).planned == tri_ledger_total(se->ledger).used);
   CHECK(tri_ledger_total(se->ledger).state == state_bytes(train), "state %lld bytes, should be %lld",
         (long long)tri_ledger_total(se->ledger).state, (long long)state_bytes(train));
@@ -192,6 +220,7 @@ static void open_store(int ranks_per_node, bool train, bool rollout) {
 static void close_store(void) {
   tri_params_close(&p);
   OK(kernels()->linear_close(&linear));
+  OK(kernels()->linear_close(&linear_part));
   tri_session_close(se);
 }
 
@@ -236,8 +265,8 @@ static void check_packed(const tri_weights *w, int u, bool backward) {
   for (int64_t out = 0; out < LAYER_OUT; out++)
     for (int64_t in = 0; in < LAYER_IN; in++) {
       float got = backward ? result[out * wide + in] : result[in * wide + out];
-      bool  second = unit[u].in_ring && out >= 5;
-      float want = stored(wanted(u, second ? 2 : 1, (second ? out - 5 : out) * LAYER_IN + in));
+      bool  second = unit[u].in_ring && out >= LAYER_A;
+      float want = stored(wanted(u, second ? 2 : 1, (second ? out - LAYER_A : out) * LAYER_IN + in));
       CHECK(got == want, "unit %d: packed [%lld,%lld] is %g, not %g", u, (long long)out, (long long)in,
             (double)got, (double)want);
     }
@@ -313,6 +342,52 @@ static void gathering(void) {
   OK(tri_params_release(p, 2, se->stream));
 }
 
+static bool of_product(int u, int i) {
+  const tri_linear_use *l = &unit[u].linear[0];
+  return unit[u].n_linear && i >= l->first && i < l->first + l->n;
+}
+
+/* Checks this rank's rows of a held unit, and that a product with unit vectors gives them. */
+static void check_slice(const tri_weights *w, int u) {
+  int        mine = tri_scope_find(TRI_TENSOR, &se->place).rank;
+  int64_t    rows = LAYER_OUT / tensor, n = LAYER_IN;
+  float      result[LAYER_IN * LAYER_OUT], full[LAYER_IN * LAYER_IN];
+  uint16_t   half[LAYER_IN * LAYER_IN];
+  tri_tensor x = tri_view2(space, *dtype, n, n), y = tri_view2((char *)space + SPACE / 2, TRI_F32, n, rows);
+
+  OK(se->device->ops->stream_sync(se->stream));
+  for (int i = 0; i < unit[u].n_param; i++) {
+    int64_t    begin = slice[u].param[i].dim[0] == unit[u].param[i].dim[0] ? 0 : mine * slice[u].param[i].dim[0];
+    tri_tensor t = w->t[i];
+    CHECK(t.ndim == unit[u].param[i].ndim && tri_tensor_count(&t) == tri_param_count(&slice[u].param[i]));
+    CHECK(t.data || (of_product(u, i) && !unit[u].param[i].joined == (i == 1)), "unit %d has no param %d", u, i);
+    if (!t.data) continue;
+    t = on_host(&t);
+    for (int64_t k = 0; k < tri_tensor_count(&t); k++)
+      CHECK(element(&t, k) == stored(wanted(u, i, begin * (t.ndim > 1 ? t.dim[1] : 1) + k)),
+            "unit %d, param %d, element %lld of a slice", u, i, (long long)k);
+    free(t.data);
+  }
+  if (!unit[u].n_linear) return;
+  for (int64_t i = 0; i < n * n; i++) {
+    full[i] = i % (n + 1) == 0;
+    half[i] = tri_f32_to_bf16(full[i]);
+  }
+  device_copy(se->stream, space, *dtype == TRI_F32 ? (void *)full : (void *)half,
+              (size_t)(n * n) * tri_dtype_bytes(*dtype));
+  OK(kernels()->linear_fwd(se->stream, linear_part, w->packed_fwd[0], &y, &x, NULL, NULL));
+  device_copy(se->stream, result, y.data, (size_t)(n * rows) * sizeof *result);
+  for (int64_t out = 0; out < rows; out++)
+    for (int64_t in = 0; in < n; in++) {
+      int64_t a = LAYER_A / tensor;
+      bool    second = unit[u].in_ring && out >= a;
+      int64_t row = !unit[u].in_ring ? mine * rows + out : second ? mine * (rows - a) + out - a : mine * a + out;
+      CHECK(result[in * rows + out] == stored(wanted(u, second ? 2 : 1, row * LAYER_IN + in)),
+            "unit %d: [%lld,%lld] of a slice's product is %g", u, (long long)out, (long long)in,
+            (double)result[in * rows + out]);
+    }
+}
+
 /* Held units need no communication, so ranks may use them in different orders. */
 static void holding(void) {
   OK(tri_params_prefetch(p, 1, se->stream));
@@ -322,7 +397,10 @@ static void holding(void) {
     for (int u = 0; u < UNITS; u++) {
       tri_weights w;
       OK(tri_params_acquire(p, u, TRI_USE_FWD, u + 1 < UNITS ? u + 1 : -1, se->stream, &w));
-      check_unit(&w, u, TRI_USE_FWD);
+      if (p->slice)
+        check_slice(&w, u);
+      else
+        check_unit(&w, u, TRI_USE_FWD);
       OK(tri_params_release(p, u, se->stream));
     }
   OK(tri_params_hold(p, false, se->stream));
@@ -353,11 +431,6 @@ static void forgetting(void) {
 }
 
 /* ---- gradients and the update ---- */
-
-static bool of_product(int u, int i) {
-  const tri_linear_use *l = &unit[u].linear[0];
-  return unit[u].n_linear && i >= l->first && i < l->first + l->n;
-}
 
 static void add_slope(int m, int u, const tri_weights *dw, float part) {
   for (int i = 0; i < unit[u].n_param; i++) {
@@ -600,7 +673,8 @@ static int64_t live(int ranks_per_node, const way *w, int64_t *device) {
   wanted = as_filled;
   open_store(ranks_per_node, w->train, w->rollout);
   k = wanted_residence(w);
-  CHECK(p->residence == residences[k], "not residence %d", k);
+  CHECK((p->slice != NULL) == (w->rollout && tensor > 1));
+  CHECK(p->residence->start == residences[k]->start, "not residence %d", k);
   n_lived[k]++;
   on_gpu = tri_device_is_gpu(se->device);
   sum = tri_ledger_total(se->ledger);
@@ -623,11 +697,17 @@ static int64_t live(int ranks_per_node, const way *w, int64_t *device) {
 
 static void every_plan(int ranks_per_node) {
   int64_t bytes[2] = {0}, device = 0;
+  int     local = ranks_per_node ? ranks_per_node : rt.world_size;
 
   for (int k = 0; k < 27; k++) {
     plan = (tri_shard_plan){(tri_shard_scope)(k / 9), (tri_shard_scope)(k / 3 % 3), (tri_shard_scope)(k % 3)};
     if (plan.params > plan.grads || plan.grads > plan.optim) continue;
     apart = (k + ranks_per_node) % 2;
+    for (together = 2; together <= 4; together *= 2) /* slices differ by the plan of weights alone */
+      if (local % together == 0 && (k == 13 || k == 14 || k == 26))
+        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+          if (ways[i].rollout && (ways[i].train || k != 14)) live(ranks_per_node, &ways[i], &device);
+    together = 1;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
       if (!ways[i].train && (plan.grads != plan.params || plan.optim != plan.params)) continue;
       if (i == 2 && (k % 26 || test_step(2) == 2)) continue; /* the same pieces in every plan */
