@@ -295,23 +295,24 @@ tri_status tri_cuda_cols_get(tri_stream *s, tri_out x, tri_in y, int64_t first, 
 /* y[M,n,w] = x[n,M,w], in units U of 16 bytes or of one element. The grid is tri_grid over M w, then n.
  * Tested against tri_cpu_join_cols. */
 template <class U>
-__global__ void __launch_bounds__(THREADS) join_cols_kernel(U *y, const U *x, int64_t M, int64_t w) {
+__global__ void __launch_bounds__(THREADS) join_cols_kernel(U *y, const U *x, int64_t M, int64_t w, int64_t W) {
   const U *part = x + blockIdx.y * M * w;
+  int64_t  twice = blockIdx.y == gridDim.y - 1 ? gridDim.y * w - W : 0; /* columns of the rank before */
 
   for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < M * w; i += (int64_t)gridDim.x * THREADS)
-    y[(i / w * gridDim.y + blockIdx.y) * w + i % w] = part[i];
+    if (i % w >= twice) y[i / w * W + blockIdx.y * w - twice + i % w] = part[i];
 }
 
 tri_status tri_cuda_join_cols(tri_stream *s, tri_out y, tri_in x) {
-  int64_t n = x->dim[0], M = x->dim[1], w = x->dim[2];
-  size_t  size = tri_dtype_bytes(tri_type(x)), bytes = (size_t)w * size;
-  bool    wide = ((uintptr_t)x->data | (uintptr_t)y->data | bytes) % sizeof(uint4) == 0;
+  int64_t n = x->dim[0], M = x->dim[1], w = x->dim[2], W = y->dim[1];
+  size_t  size = tri_dtype_bytes(tri_type(x)), bytes = (size_t)w * size, row = (size_t)W * size;
+  bool    wide = ((uintptr_t)x->data | (uintptr_t)y->data | bytes | row) % sizeof(uint4) == 0;
 
-  TRI_ASSERT(y->dtype == x->dtype && x->ndim == 3 && y->ndim == 2 && y->dim[0] == M && y->dim[1] == n * w);
-  if (wide) w = (int64_t)(bytes / sizeof(uint4));
+  TRI_ASSERT(y->dtype == x->dtype && x->ndim == 3 && y->ndim == 2 && y->dim[0] == M && n * w >= W && n * w - W < w);
+  if (wide) w = (int64_t)(bytes / sizeof(uint4)), W = (int64_t)(row / sizeof(uint4));
 #define LAUNCH(U)                                                                                            \
   TRI_LAUNCH((join_cols_kernel<U>), dim3(tri_grid(s, M *w, THREADS), (unsigned)n), THREADS, 0, s, y->data,   \
-             x->data, M, w)
+             x->data, M, w, W)
   return wide ? LAUNCH(uint4) : size == 4 ? LAUNCH(uint32_t) : LAUNCH(uint16_t);
 #undef LAUNCH
 }

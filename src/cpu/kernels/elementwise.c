@@ -174,13 +174,16 @@ tri_status tri_cpu_cols_get(tri_stream *s, tri_out x, tri_in y, int64_t first, f
 
 tri_status tri_cpu_join_cols(tri_stream *s, tri_out y, tri_in x) {
   int64_t n = x->dim[0], M = x->dim[1], w = x->dim[2];
-  size_t  bytes = (size_t)w * tri_dtype_bytes(tri_cpu_type(x));
+  int64_t W = y->dim[1], twice = n * w - W; /* columns that the last two ranks both have */
+  size_t  bytes = tri_dtype_bytes(tri_cpu_type(x));
 
-  TRI_ASSERT(y->dtype == x->dtype && x->ndim == 3 && y->ndim == 2 && y->dim[0] == M && y->dim[1] == n * w);
+  TRI_ASSERT(y->dtype == x->dtype && x->ndim == 3 && y->ndim == 2 && y->dim[0] == M && twice >= 0 && twice < w);
 #pragma omp parallel for collapse(2) schedule(static) num_threads(tri_cpu_threads(s, M *n *w))
   for (int64_t i = 0; i < M; i++)
-    for (int64_t r = 0; r < n; r++)
-      memcpy((char *)y->data + (size_t)(i * n + r) * bytes,
-             (const char *)x->data + (size_t)(r * M + i) * bytes, bytes);
+    for (int64_t r = 0; r < n; r++) {
+      int64_t skip = r == n - 1 ? twice : 0;
+      memcpy((char *)y->data + (size_t)(i * W + r * w) * bytes,
+             (const char *)x->data + (size_t)((r * M + i) * w + skip) * bytes, (size_t)(w - skip) * bytes);
+    }
   return TRI_OK;
 }
