@@ -80,7 +80,7 @@ tri_status tri_decode_open(tri_device *d, tri_ledger *l, tri_model *m, tri_kv *k
   c->max_rows = max_rows;
   c->max_pages = max_pages;
   c->ahead = tri_device_is_gpu(d) ? AHEAD : 1;
-  TRI_TRY(tri_recorded_open(d, max_rows, &c->recorded));
+  TRI_TRY(tri_recorded_open(d, tri_model_tensor(m), max_rows, &c->recorded));
   TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, phase, false, name, bytes, (void **)&c->block));
   TRI_TRY(
       tri_ledger_add(l, TRI_MEM_DEVICE, phase, false, name, each * (size_t)max_pages, (void **)&c->table));

@@ -8,27 +8,29 @@
 
 /* Work on one number of rows. */
 typedef struct one {
-  bool       met; /* has run since the last tri_recorded_forget */
-  tri_graph *graph;
+  bool          met; /* has run since the last tri_recorded_forget */
+  tri_comm_step step;
 } one;
 
 struct tri_recorded {
   tri_device *device; /* borrowed */
+  tri_comm   *comm;   /* borrowed, or NULL */
   bool        records;
   bool        refused; /* the device refused to record this work */
   int64_t     max_rows;
   one        *by_rows; /* [TRI_RECORDED_WAYS,max_rows + 1] */
 };
 
-tri_status tri_recorded_open(tri_device *d, int64_t max_rows, tri_recorded **out) {
+tri_status tri_recorded_open(tri_device *d, tri_comm *comm, int64_t max_rows, tri_recorded **out) {
   TRI_TRY(TRI_ALLOC(*out, 1));
-  **out = (tri_recorded){.device = d, .records = d->ops->graph_record != NULL, .max_rows = max_rows};
+  **out = (tri_recorded){
+      .device = d, .comm = comm, .records = d->ops->graph_record != NULL, .max_rows = max_rows};
   return TRI_ALLOC((*out)->by_rows, TRI_RECORDED_WAYS * (max_rows + 1));
 }
 
 void tri_recorded_forget(tri_recorded *r) {
   for (int64_t i = 0; i < TRI_RECORDED_WAYS * (r->max_rows + 1); i++) {
-    if (r->by_rows[i].graph) r->device->ops->graph_close(&r->by_rows[i].graph);
+    if (r->by_rows[i].step.graph) tri_comm_step_close(r->device, &r->by_rows[i].step);
     r->by_rows[i].met = false;
   }
 }
@@ -52,7 +54,9 @@ int64_t tri_recorded_rows(const tri_recorded *r, int64_t n) {
 }
 
 static tri_status record(tri_recorded *r, one *o, tri_recorded_work *work, void *ctx, tri_stream *s) {
-  if (r->device->ops->graph_record(s, work, ctx, &o->graph) == TRI_OK) return TRI_OK;
+  if ((r->comm ? tri_comm_record(r->comm, s, work, ctx, &o->step)
+               : r->device->ops->graph_record(s, work, ctx, &o->step.graph)) == TRI_OK)
+    return TRI_OK;
   TRI_TRY(r->device->ops->stream_sync(s)); /* a failed device fails again here */
   tri_warn("decode_not_recorded",
            "the device cannot record decode steps. Generation is slower, with the same results. Cause: %s",
@@ -67,7 +71,8 @@ tri_status tri_recorded_run(tri_recorded *r, int way, int64_t rows, tri_recorded
   one *o = &r->by_rows[way * (r->max_rows + 1) + rows];
 
   /* The first run prepares everything the work needs, such as kernels the driver loads at first use. */
-  if (r->records && !r->refused && o->met && !o->graph) TRI_TRY(record(r, o, work, ctx, s));
+  if (r->records && !r->refused && o->met && !o->step.graph) TRI_TRY(record(r, o, work, ctx, s));
   o->met = true;
-  return o->graph ? r->device->ops->graph_run(o->graph, s) : work(ctx, s);
+  if (!o->step.graph) return work(ctx, s);
+  return r->comm ? tri_comm_replay(r->comm, &o->step, s) : r->device->ops->graph_run(o->step.graph, s);
 }

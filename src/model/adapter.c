@@ -111,10 +111,36 @@ static tri_status make_units(tri_model *m) {
   return TRI_OK;
 }
 
+/* Makes the slices. A rank has its rows of each matrix B, and all of A. */
+static tri_status make_slices(tri_model *m) {
+  tri_adapters *a = &m->adapters;
+  int           t = m->divided.t;
+
+  TRI_TRY(TRI_ALLOC(a->slice, a->n_unit));
+  for (int i = 0; i < a->n_unit; i++) {
+    tri_unit_spec *u = &a->slice[i];
+    TRI_TRY(tri_units_copy(&a->unit[i], u));
+    for (int slot = 0; slot < TRI_SLOT_HEAD; slot++) {
+      const tri_adapter_slot *one = &a->slot[slot];
+      tri_linear_use         *use = &u->linear[one->product + 1];
+      if (!one->n) continue;
+      for (int k = 0; k < one->n; k++) {
+        u->param[one->b + k].dim[0] /= t;
+        use->blocks.row[k] /= t;
+      }
+      use->blocks.n_out /= t;
+      use->linear = one->up_part;
+    }
+    tri_unit_layout(u);
+  }
+  return TRI_OK;
+}
+
 /* ---- memory ---- */
 
-static tri_status open_product(tri_model *m, int64_t n_out, int64_t n_in, tri_linear **out) {
-  tri_linear_spec  spec = {n_out, n_in, m->opt.dtype, m->opt.train, m->opt.any_order, NULL};
+static tri_status open_product(tri_model *m, int64_t n_out, int64_t n_in, const tri_linear *whole,
+                               tri_linear **out) {
+  tri_linear_spec  spec = {n_out, n_in, m->opt.dtype, m->opt.train && !whole, m->opt.any_order, whole};
   tri_linear_bytes bytes;
 
   TRI_TRY(m->k->linear_open(m->device, &spec, out));
@@ -165,11 +191,14 @@ tri_status tri_adapters_open(tri_model *m, tri_comm *const comm[TRI_SCOPE_COUNT]
     const tri_linear_use *use = use_of(m, tri_unit_of_layer(0), i);
     measure(m, i);
     if (!a->slot[i].n) continue;
-    TRI_TRY(open_product(m, a->slot[i].width, m->unit[tri_unit_of_layer(0)].param[use->first].dim[1],
-                         &a->slot[i].down));
-    TRI_TRY(open_product(m, a->slot[i].n_out, a->slot[i].width, &a->slot[i].up));
+    tri_adapter_slot *one = &a->slot[i];
+    TRI_TRY(open_product(m, one->width, m->unit[tri_unit_of_layer(0)].param[use->first].dim[1], NULL, &one->down));
+    TRI_TRY(open_product(m, one->n_out, one->width, NULL, &one->up));
+    if (m->divided.t > 1) TRI_TRY(open_product(m, one->n_out / m->divided.t, one->width, one->up, &one->up_part));
   }
   TRI_TRY(make_units(m));
+  if (m->divided.t > 1) TRI_TRY(make_slices(m));
+  po.slice = a->slice;
   po.unit = a->unit;
   po.n_unit = a->n_unit;
   TRI_TRY(tri_params_open(m->device, comm, ledger, &po, &a->params));
@@ -180,13 +209,13 @@ void tri_adapters_close(tri_adapters *a, const tri_kernels *k) {
   tri_params_close(&a->params);
   for (int i = 0; i < TRI_SLOT_HEAD; i++) {
     if (a->slot[i].down) (void)k->linear_close(&a->slot[i].down);
+    if (a->slot[i].up_part) (void)k->linear_close(&a->slot[i].up_part);
     if (a->slot[i].up) (void)k->linear_close(&a->slot[i].up);
   }
-  for (int i = 0; a->unit && i < a->n_unit; i++) {
-    TRI_FREE(a->unit[i].param);
-    TRI_FREE(a->unit[i].linear);
-  }
+  tri_units_drop(a->unit, a->n_unit);
+  tri_units_drop(a->slice, a->n_unit);
   TRI_FREE(a->unit);
+  TRI_FREE(a->slice);
 }
 
 tri_status tri_adapters_start(tri_model *m) {
@@ -195,6 +224,7 @@ tri_status tri_adapters_start(tri_model *m) {
     if (!a->n) continue;
     TRI_TRY(m->k->linear_bind(a->down, m->workspace, m->workspace_bytes));
     TRI_TRY(m->k->linear_bind(a->up, m->workspace, m->workspace_bytes));
+    if (a->up_part) TRI_TRY(m->k->linear_bind(a->up_part, m->workspace, m->workspace_bytes));
   }
   return TRI_OK;
 }
@@ -261,7 +291,8 @@ tri_status tri_adapter_fwd(tri_model *m, const tri_block_call *c, tri_slot slot,
 
   if (!a) return TRI_OK;
   TRI_TRY(down(m, c, a, x, &t, s));
-  return m->k->linear_fwd(s, a->up, c->a.packed_fwd[a->product + 1], y, &t, NULL, y);
+  return m->k->linear_fwd(s, tri_is_divided(m, c) ? a->up_part : a->up, c->a.packed_fwd[a->product + 1], y, &t,
+                          NULL, y);
 }
 
 /* dt A [N,width] = dy times the blocks of B. The first of a pair of calls computes it and both use it. */

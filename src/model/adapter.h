@@ -22,12 +22,14 @@ typedef struct tri_adapter_slot {
   int         product;      /* index of A's product in the unit, B's is the next */
   int64_t     width, n_out; /* n r, and the rows of the product's matrix */
   tri_linear *down, *up;    /* x A^T, t B^T */
+  tri_linear *up_part;      /* t B^T with this rank's rows, or NULL (divided.h) */
 } tri_adapter_slot;
 
 typedef struct tri_adapters {
   tri_params      *params; /* NULL without adapters */
   tri_unit_spec   *unit;   /* [n_unit] layers, then the scalar head, trained in full */
   int              n_unit;
+  tri_unit_spec   *slice; /* [n_unit] with this rank's rows of each B, or NULL (divided.h) */
   tri_adapter_slot slot[TRI_SLOT_HEAD];
   char             label[48];
   void            *t, *dt; /* A [N,width], x A^T and its gradient */

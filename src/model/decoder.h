@@ -5,6 +5,7 @@
 #define TRI_DECODER_H
 
 #include "adapter.h"
+#include "divided.h"
 #include "device/trace.h"
 #include "family/family.h"
 #include "head.h"
@@ -63,6 +64,7 @@ struct tri_model {
   tri_unit_spec     *unit;  /* [n_unit] embedding, L layers, head */
   tri_unit_slots    *slots; /* [n_unit] */
   int                n_unit;
+  tri_linear_spec    spec[TRI_SLOT_PRODUCTS];
   tri_linear        *linear[TRI_SLOT_PRODUCTS];
   void              *workspace; /* shared by the products */
   size_t             workspace_bytes;
@@ -73,6 +75,7 @@ struct tri_model {
   tri_layer_grads    back;
   tri_head           head;
   tri_adapters       adapters;
+  tri_divided        divided;
   int                member; /* of the ledger, 0 without a workspace in common */
   bool               held;   /* weights are kept gathered */
 };
@@ -101,6 +104,14 @@ typedef struct tri_block_call {
 static inline int tri_unit_of_layer(int layer) { return layer + 1; } /* the embedding is unit 0 */
 static inline int tri_layer_of(int unit) { return unit - 1; }
 static inline int tri_unit_of_head(const tri_model *m) { return m->shape.L + 1; }
+
+/* Returns whether the call computes with this rank's slices, and its part of n heads or columns. */
+static inline bool tri_is_divided(const tri_model *m, const tri_block_call *c) {
+  return m->divided.t > 1 && (c->mode == TRI_BLOCK_PREFILL || c->mode == TRI_BLOCK_DECODE);
+}
+static inline int64_t tri_part(const tri_model *m, const tri_block_call *c, int64_t n) {
+  return tri_is_divided(m, c) ? n / m->divided.t : n;
+}
 
 /* Views of a buffer with n rows, in f32 and in the compute type. */
 static inline tri_tensor tri_rows_f32(void *data, int64_t n, int64_t width) {
@@ -164,6 +175,9 @@ TRI_CHECKED tri_status tri_workspace_take(tri_model *m, tri_stream *s);
 /* units.c. Not collective. Fills m->unit and m->slots. The products must be open. */
 TRI_CHECKED tri_status tri_units_make(tri_model *m);
 void                   tri_units_free(tri_model *m);
+/* units.c. Not collective. Copy a unit, and free the lists of n units. */
+TRI_CHECKED tri_status tri_units_copy(const tri_unit_spec *from, tri_unit_spec *to);
+void                   tri_units_drop(tri_unit_spec *unit, int n);
 
 /* rope.c. Not collective. The first plans the rotary tables in the ledger. The second fills them after the
  * ledger was taken, and the host waits for it. */
@@ -183,7 +197,8 @@ static inline const tri_heads *tri_heads_of(const tri_model *m) { return &m->rul
 /* These return the call's attention rule and its rotary table. The table has no columns if the layer has no
  * rotary positions. */
 static inline const tri_attn_rule *tri_rule_at(const tri_model *m, const tri_block_call *c) {
-  return &m->rules.attn[tri_kind_of(&m->shape, tri_layer_of(c->unit))];
+  return &(tri_is_divided(m, c) ? m->divided.attn
+                                : m->rules.attn)[tri_kind_of(&m->shape, tri_layer_of(c->unit))];
 }
 static inline tri_tensor tri_rope_at(const tri_model *m, const tri_block_call *c) {
   int            layer = tri_layer_of(c->unit);

@@ -7,9 +7,9 @@ static tri_status attention(tri_model *m, const tri_block_call *c, tri_stream *s
   const tri_batch     *b = c->batch;
   const tri_attn_rule *rule = tri_rule_at(m, c);
   int64_t              n = b->token.dim[0];
-  tri_tensor           qkv = tri_rows_act(m, c->acts->qkv, n, m->E), rope = tri_rope_at(m, c);
-  tri_tensor           o = tri_rows_act(m, c->acts->o, n, (int64_t)m->shape.H * m->shape.D),
-             lse = tri_rows_f32(c->acts->lse, n, m->shape.H);
+  tri_tensor           qkv = tri_rows_act(m, c->acts->qkv, n, tri_part(m, c, m->E)), rope = tri_rope_at(m, c);
+  tri_tensor           o = tri_rows_act(m, c->acts->o, n, (int64_t)rule->heads.H * m->shape.D),
+             lse = tri_rows_f32(c->acts->lse, n, rule->heads.H);
   tri_tensor k_page, v_page, work = b->work;
   bool       is_long = rule->window <= 0 || rule->window > m->advice.spread_tokens;
 
@@ -26,12 +26,28 @@ static tri_status attention(tri_model *m, const tri_block_call *c, tri_stream *s
   return m->k->attn_fwd(s, &o, &lse, &qkv, &b->cu, rule);
 }
 
+/* y f32 [N,C] = base + a product of x. base may be NULL. */
+static tri_status add_product(tri_model *m, const tri_block_call *c, tri_slot product, tri_out y, tri_in x,
+                              tri_in base, tri_stream *s) {
+  return tri_is_divided(m, c) ? tri_divided_product(m, c, product, y, x, base, s)
+                              : tri_product_fwd(m, c, product, y, x, base, s);
+}
+
+/* Makes x, whose columns the ranks computed in parts, whole on every rank. */
+static tri_status make_whole(tri_model *m, const tri_block_call *c, tri_tensor *x, int64_t width, tri_stream *s) {
+  tri_tensor mine = *x;
+
+  if (!tri_is_divided(m, c)) return TRI_OK;
+  x->dim[1] = width;
+  return tri_divided_whole(m, x, &mine, s);
+}
+
 /* y = base + the residual multiplier times a product of x. */
 static tri_status join_scaled(tri_model *m, const tri_block_call *c, tri_slot product, tri_out y, tri_in x,
                               tri_in base, tri_stream *s) {
   tri_tensor z = tri_rows_f32(m->scratch.attn, x->dim[0], m->shape.C);
 
-  TRI_TRY(tri_product_fwd(m, c, product, &z, x, NULL, s));
+  TRI_TRY(add_product(m, c, product, &z, x, NULL, s));
   if (y->data != base->data)
     TRI_TRY(m->device->ops->copy(s, y->data, base->data, (size_t)tri_tensor_count(y) * sizeof(float)));
   return m->k->axpby(s, y, m->rules.residual, &z, 1.0f);
@@ -44,8 +60,8 @@ static tri_status join(tri_model *m, const tri_block_call *c, tri_slot product, 
   tri_tensor z = tri_rows_f32(inner, x->dim[0], m->shape.C);
 
   if (tri_scales_residual(m)) return join_scaled(m, c, product, y, x, base, s);
-  if (!tri_layers_have(m, post)) return tri_product_fwd(m, c, product, y, x, base, s);
-  TRI_TRY(tri_product_fwd(m, c, product, &z, x, NULL, s));
+  if (!tri_layers_have(m, post)) return add_product(m, c, product, y, x, base, s);
+  TRI_TRY(add_product(m, c, product, &z, x, NULL, s));
   return tri_post_norm_forward(m, c, post, &z, y, base, s);
 }
 
@@ -55,19 +71,22 @@ tri_status tri_block_forward(tri_model *m, const tri_block_call *c, tri_stream *
   bool                  again = c->mode == TRI_BLOCK_AGAIN;
   tri_tensor x = tri_rows_f32(a->x, n, C), mid = tri_rows_f32(a->mid, n, C), out = tri_rows_f32(c->out, n, C);
   tri_tensor h;
-  tri_tensor qkv = tri_rows_act(m, a->qkv, n, m->E),
-             o = tri_rows_act(m, a->o, n, (int64_t)m->shape.H * m->shape.D);
-  tri_tensor gu = tri_rows_act(m, a->gate_up, n, 2 * F), y = tri_rows_act(m, m->y, n, F),
+  int64_t    HD = (int64_t)m->shape.H * m->shape.D, mine = tri_part(m, c, F);
+  tri_tensor qkv = tri_rows_act(m, a->qkv, n, tri_part(m, c, m->E)),
+             o = tri_rows_act(m, a->o, n, tri_part(m, c, HD));
+  tri_tensor gu = tri_rows_act(m, a->gate_up, n, 2 * mine), y = tri_rows_act(m, m->y, n, mine),
              mlp = tri_rows_f32(a->mlp, n, C);
 
   TRI_TRY(tri_pre_norm_forward(m, c, TRI_SLOT_NORM1, &x, &h, s));
   TRI_TRY(tri_product_fwd(m, c, TRI_SLOT_QKV, &qkv, &h, NULL, s));
   TRI_TRY(attention(m, c, s));
+  TRI_TRY(make_whole(m, c, &o, HD, s));
   TRI_TRY(join(m, c, TRI_SLOT_O, TRI_SLOT_POST_NORM1, a->attn, &mid, &o, &x, s));
   TRI_TRY(tri_pre_norm_forward(m, c, TRI_SLOT_NORM2, &mid, &h, s));
   TRI_TRY(tri_product_fwd(m, c, TRI_SLOT_GATE_UP, &gu, &h, NULL, s));
   if (again && !tri_layers_have(m, TRI_SLOT_POST_NORM2)) return TRI_OK;
   TRI_TRY(m->k->glu_fwd(s, &y, &gu, tri_act_of(m)));
   if (again) return tri_product_fwd(m, c, TRI_SLOT_DOWN, &mlp, &y, NULL, s);
+  TRI_TRY(make_whole(m, c, &y, F, s));
   return join(m, c, TRI_SLOT_DOWN, TRI_SLOT_POST_NORM2, a->mlp, &out, &y, &mid, s);
 }

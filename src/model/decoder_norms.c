@@ -48,7 +48,7 @@ tri_status tri_heads_forward(tri_model *m, const tri_block_call *c, tri_out qkv,
 
   return m->k->head_norm_fwd(s, qkv, keep ? &raw : NULL, keep ? &rstd : NULL,
                              tri_weight_at(m, c, TRI_SLOT_Q_NORM), tri_weight_at(m, c, TRI_SLOT_K_NORM),
-                             tri_heads_of(m), &m->rules.norm);
+                             &tri_rule_at(m, c)->heads, &m->rules.norm);
 }
 
 tri_status tri_heads_backward(tri_model *m, const tri_block_call *c, tri_out dqkv, tri_stream *s) {

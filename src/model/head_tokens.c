@@ -55,7 +55,8 @@ static tri_status logits_of(tri_model *m, const tri_block_call *c, int64_t first
   tri_tensor all = tri_rows_act(m, m->head.hs, m->opt.max_rows, m->shape.C), hs = tri_rows(&all, first, n);
 
   *logits = tri_rows_f32(to, n, m->shape.V);
-  TRI_TRY(tri_product_fwd(m, c, TRI_SLOT_HEAD, logits, &hs, NULL, s));
+  TRI_TRY(tri_is_divided(m, c) ? tri_divided_product(m, c, TRI_SLOT_HEAD, logits, &hs, NULL, s)
+                               : tri_product_fwd(m, c, TRI_SLOT_HEAD, logits, &hs, NULL, s));
   if (m->rules.logits != 1.0f) TRI_TRY(m->k->axpby(s, logits, m->rules.logits, logits, 0));
   return m->shape.logit_softcap > 0 ? m->k->softcap_fwd(s, logits, (float)m->shape.logit_softcap) : TRI_OK;
 }

@@ -39,7 +39,7 @@ typedef struct tri_model_opt {
   tri_head_kind          head;
   tri_dtype              dtype; /* compute type A */
   tri_shard_plan         plan;
-  tri_place              place;
+  tri_place              place;           /* with place.tensor above 1, generation is divided (divided.h) */
   bool                   train, rollout; /* backward is needed, generation is needed */
   bool                   any_order; /* sums of products in any order (kernels.h), so no tri_model_check */
   int64_t                offload;   /* see params.h */
@@ -49,6 +49,7 @@ typedef struct tri_model_opt {
   bool                   recompute;        /* keep only each layer's input for backward */
   int64_t                max_tokens;       /* largest N in forward, prefill and decode */
   int64_t                max_learn_tokens; /* largest N with keep */
+  int64_t                max_held_tokens;  /* largest N in prefill and decode, if divided among ranks */
   int64_t                max_rows;         /* largest K */
   int64_t                max_positions;    /* positions run from 0 to max_positions - 1 */
   bool                   rope_long;        /* use longrope's long factors (tri_rope_is_long) */
@@ -76,8 +77,12 @@ tri_params *tri_model_trained(tri_model *m);
  * make the same call. */
 void                   tri_model_adapt(tri_model *m, bool on);
 const tri_model_shape *tri_model_get_shape(const tri_model *m);
-/* Pure. Returns the attention rule of its layers of this kind. */
-tri_attn_rule tri_model_attention(const tri_model *m, tri_layer_kind kind);
+/* Pure, all three. The first returns the attention rule of its layers of this kind in prefill and decode. The
+ * second returns the shape of the cache, with the heads of this rank. The third returns the ranks that generate
+ * together, or NULL if each has the whole model. */
+tri_attn_rule   tri_model_attention(const tri_model *m, tri_layer_kind kind);
+tri_model_shape tri_model_cache_shape(const tri_model *m);
+tri_comm       *tri_model_tensor(const tri_model *m);
 /* Collective over the parameter scope. Keeps all weights gathered (for generation), or ends their use.
  * Their memory stays planned. */
 TRI_CHECKED tri_status tri_model_hold(tri_model *m, bool hold, tri_stream *s);

@@ -9,16 +9,28 @@
 tri_params *tri_model_params(tri_model *m) { return m->params; }
 tri_params *tri_model_trained(tri_model *m) { return m->adapters.params ? m->adapters.params : m->params; }
 const tri_model_shape *tri_model_get_shape(const tri_model *m) { return &m->shape; }
-tri_attn_rule tri_model_attention(const tri_model *m, tri_layer_kind kind) { return m->rules.attn[kind]; }
+tri_attn_rule tri_model_attention(const tri_model *m, tri_layer_kind kind) {
+  return m->divided.t > 1 ? m->divided.attn[kind] : m->rules.attn[kind];
+}
+
+tri_model_shape tri_model_cache_shape(const tri_model *m) {
+  tri_model_shape s = m->shape;
+
+  s.H /= m->divided.t;
+  s.G /= m->divided.t;
+  return s;
+}
+
+tri_comm *tri_model_tensor(const tri_model *m) { return m->divided.t > 1 ? m->divided.comm : NULL; }
 
 static tri_status open_linears(tri_model *m) {
   int64_t C = m->shape.C, F = m->shape.F, HD = (int64_t)m->shape.H * m->shape.D;
   int64_t dims[TRI_SLOT_PRODUCTS][2] = {{m->E, C}, {C, HD}, {2 * F, C}, {C, F}, {m->head.ops->n_out(m), C}};
 
   for (int i = 0; i < TRI_SLOT_PRODUCTS; i++) {
-    tri_linear_spec  spec = {dims[i][0], dims[i][1], m->opt.dtype, m->opt.train, m->opt.any_order, NULL};
     tri_linear_bytes bytes;
-    TRI_TRY(m->k->linear_open(m->device, &spec, &m->linear[i]));
+    m->spec[i] = (tri_linear_spec){dims[i][0], dims[i][1], m->opt.dtype, m->opt.train, m->opt.any_order, NULL};
+    TRI_TRY(m->k->linear_open(m->device, &m->spec[i], &m->linear[i]));
     TRI_TRY(m->k->linear_size(m->linear[i], &bytes));
     if (bytes.workspace > m->workspace_bytes) m->workspace_bytes = bytes.workspace;
   }
@@ -164,6 +176,8 @@ tri_status tri_model_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT], 
   m->k = d->ops->kernels;
   TRI_TRY(open_linears(m));
   TRI_TRY(tri_units_make(m));
+  TRI_TRY(tri_divided_open(m, comm));
+  po.slice = m->divided.slice;
   po.unit = m->unit;
   po.n_unit = m->n_unit;
   TRI_TRY(tri_params_open(d, comm, ledger, &po, &m->params));
@@ -173,12 +187,14 @@ tri_status tri_model_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT], 
                          m->workspace_bytes, &m->workspace));
   tri_ledger_set_member(ledger, 0);
   TRI_TRY(plan_activations(m, ledger));
-  return tri_head_plan(m, ledger);
+  TRI_TRY(tri_head_plan(m, ledger));
+  return tri_divided_plan(m, ledger);
 }
 
 void tri_model_close(tri_model **m) {
   if (!*m) return;
   tri_adapters_close(&(*m)->adapters, (*m)->k);
+  tri_divided_close(*m);
   tri_params_close(&(*m)->params);
   for (int i = 0; i < TRI_SLOT_PRODUCTS; i++)
     if ((*m)->linear[i]) (void)(*m)->k->linear_close(&(*m)->linear[i]);
@@ -188,8 +204,10 @@ void tri_model_close(tri_model **m) {
 }
 
 tri_status tri_model_start(tri_model *m, tri_stream *s) {
-  for (int i = 0; i < TRI_SLOT_PRODUCTS; i++)
+  for (int i = 0; i < TRI_SLOT_PRODUCTS; i++) {
     TRI_TRY(m->k->linear_bind(m->linear[i], m->workspace, m->workspace_bytes));
+    if (m->divided.linear[i]) TRI_TRY(m->k->linear_bind(m->divided.linear[i], m->workspace, m->workspace_bytes));
+  }
   TRI_TRY(tri_adapters_start(m));
   return tri_rope_start(m, s);
 }

@@ -24,7 +24,8 @@ tri_status tri_product_fwd(tri_model *m, const tri_block_call *c, tri_slot slot,
   const void *w = is_theirs(c, slot) ? c->a.packed_fwd[0] : c->w.packed_fwd[which(m, c, slot)];
   tri_tensor  view;
 
-  TRI_TRY(m->k->linear_fwd(s, m->linear[slot], w, y, x, bias_of(m, c, &c->w, slot, y->dim[1], &view), base));
+  TRI_TRY(m->k->linear_fwd(s, (tri_is_divided(m, c) ? m->divided.linear : m->linear)[slot], w, y, x,
+                           bias_of(m, c, &c->w, slot, y->dim[1], &view), base));
   return tri_adapter_fwd(m, c, slot, y, x, s);
 }
 

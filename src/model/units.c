@@ -4,6 +4,7 @@
 #include "decoder.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Replaces the family's head row in a model with a scalar head, as in transformers'
  * LlamaForSequenceClassification. */
@@ -109,11 +110,26 @@ tri_status tri_units_make(tri_model *m) {
   return TRI_OK;
 }
 
-void tri_units_free(tri_model *m) {
-  for (int i = 0; m->unit && i < m->n_unit; i++) {
-    TRI_FREE(m->unit[i].param);
-    TRI_FREE(m->unit[i].linear);
+tri_status tri_units_copy(const tri_unit_spec *from, tri_unit_spec *to) {
+  *to = *from;
+  to->param = NULL;
+  to->linear = NULL;
+  TRI_TRY(TRI_ALLOC(to->param, from->n_param + 1));
+  TRI_TRY(TRI_ALLOC(to->linear, from->n_linear + 1));
+  memcpy(to->param, from->param, (size_t)from->n_param * sizeof *to->param);
+  memcpy(to->linear, from->linear, (size_t)from->n_linear * sizeof *to->linear);
+  return TRI_OK;
+}
+
+void tri_units_drop(tri_unit_spec *unit, int n) {
+  for (int i = 0; unit && i < n; i++) {
+    TRI_FREE(unit[i].param);
+    TRI_FREE(unit[i].linear);
   }
+}
+
+void tri_units_free(tri_model *m) {
+  tri_units_drop(m->unit, m->n_unit);
   TRI_FREE(m->unit);
   TRI_FREE(m->slots);
 }

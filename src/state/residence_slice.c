@@ -10,13 +10,15 @@ typedef tri_param_unit unit;
 
 enum { ALIGN_ELEMENTS = 64 }; /* as tri_unit_layout */
 
-/* Returns this rank's rows of param i in the gathered unit `flat`. */
+/* Returns this rank's rows of param i in the gathered unit `flat`. The last rank has the last rows. */
 static tri_tensor piece(const tri_params *p, int index, int i, void *flat) {
   const tri_param_spec *mine = &p->slice[index].spec->param[i];
   tri_tensor            t = tri_param_view(&p->unit[index].spec->param[i], flat, p->opt.dtype);
   int64_t               which = tri_scope_find(TRI_TENSOR, &p->opt.place).rank;
 
-  return mine->dim[0] == t.dim[0] ? t : tri_rows(&t, which * mine->dim[0], mine->dim[0]);
+  int64_t begin = which * mine->dim[0], last = t.dim[0] - mine->dim[0];
+
+  return tri_rows(&t, begin < last ? begin : last, mine->dim[0]);
 }
 
 tri_tensor tri_slice_view(const tri_params *p, const unit *u, int i) {
