@@ -82,7 +82,7 @@ static tri_status run(const tri_config *cfg, int *code) {
                          .ranks_per_node = (int)cfg->run.ranks_per_node,
                          .threads = (int)cfg->run.threads,
                          .timeout_s = cfg->run.timeout_s,
-                         .tensor = 1};
+                         .tensor = (int)cfg->shard.tensor_parallel_size};
   tri_trainer     t = {0};
   tri_train_end   end = TRI_TRAIN_FINISHED;
   tri_runlog     *events = NULL;

@@ -276,9 +276,9 @@ static tri_status load(tri_loader *l) {
   if (l->errors && l->errors->n > before) l->errors->about |= TRI_CONFIG_ABOUT_REWARD;
   if (c->algo.name || !l->errors || !l->errors->n) TRI_TRY(note(l, check_algo(l), "algo"));
   if (!l->preset && l->errors) l->errors->about |= TRI_CONFIG_ABOUT_ALGO;
+  resolve_plan(l);
   if (!l->errors || !l->errors->n) TRI_TRY(tri_config_check(l));
   if (l->errors && l->errors->n) return shorten(l->deck, l->errors);
-  resolve_plan(l);
   resolve_clip(l);
   resolve_length(l);
   resolve_alpha(l);

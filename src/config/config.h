@@ -138,6 +138,7 @@ typedef struct tri_config {
     int                plan; /* word of shard.plan. TRI_CONFIG_OWN_PLAN with scopes */
     tri_shard_plan     scope;
     tri_config_offload offload;
+    int64_t            tensor_parallel_size; /* ranks of a node that generate as one model */
   } shard;
   struct {
     int64_t save_steps;   /* steps, 0 for never */

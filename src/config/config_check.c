@@ -213,6 +213,16 @@ static tri_status check_template(const tri_loader *l) {
   return TRI_OK;
 }
 
+static tri_status check_tensor(const tri_loader *l) {
+  const tri_config *c = l->cfg;
+
+  if (c->shard.tensor_parallel_size == 1 || c->shard.scope.params != TRI_SHARD_NONE) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG,
+           "%s: shard.tensor_parallel_size = %lld: every rank has all weights in this plan (shard.params is "
+           "none), so nothing is gained. Give shard.params: node or world, or leave the key out",
+           where_of(l, "shard.tensor_parallel_size"), (long long)c->shard.tensor_parallel_size);
+}
+
 static tri_status check_dual_clip(const tri_loader *l) {
   double x = l->cfg->algo.opt.dual_clip;
 
@@ -381,6 +391,7 @@ static tri_status check_together(const tri_loader *l) {
   const tri_config *c = l->cfg;
 
   TRI_TRY(tri_error_note(check_group(l), l->errors));
+  TRI_TRY(tri_error_note(check_tensor(l), l->errors));
   TRI_TRY(tri_error_note(check_selection(l), l->errors));
   TRI_TRY(tri_error_note(check_greedy(l), l->errors));
   TRI_TRY(tri_error_note(check_weights(l), l->errors));

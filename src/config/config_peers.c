@@ -90,6 +90,8 @@ const tri_key_alias tri_key_aliases[] = {
   {"zero.stage", "shard.plan"}, {"zero_optimization.stage", "shard.plan"}, {"zero_stage", "shard.plan"},
   {"train.zero_stage", "shard.plan"},
   {"fsdp_size", "shard.plan"}, {"fsdp_config.fsdp_size", "shard.plan"},
+  {"tensor_parallel_size", "shard.tensor_parallel_size"}, {"tensor_model_parallel_size", "shard.tensor_parallel_size"},
+  {"vllm_tensor_parallel_size", "shard.tensor_parallel_size"}, {"tp_size", "shard.tensor_parallel_size"},
   {"adam_offload", "shard.offload"}, {"optimizer_offload", "shard.offload"},
   {"offload_optimizer.device", "shard.offload"},
   {"save_freq", "checkpoint.save_steps"}, {"save_period", "checkpoint.save_steps"},
@@ -246,8 +248,8 @@ const tri_key_hint tri_key_hints[] = {
   {"padding_side", "remove it. Sequences are packed without padding"}, {"num_gpus", RANKS}, {"n_gpus", RANKS},
   {"reward_fn", REWARDS}, {"rewards", REWARDS}, {"reward_function", REWARDS}, {"reward_functions", REWARDS},
   {"max_seq_len", LENGTHS}, {"seq_len", LENGTHS}, {"sequence_length", LENGTHS}, {"block_size", LENGTHS},
-  {"max_tokens", LENGTHS}, {"max_model_len", LENGTHS}, {"tensor_parallel", ONE_PROGRAM}, {"tensor_parallel_size", ONE_PROGRAM},
-  {"tp", ONE_PROGRAM}, {"tp_size", ONE_PROGRAM}, {"pipeline_parallel", ONE_RANK}, {"pipeline_parallel_size", ONE_RANK},
+  {"max_tokens", LENGTHS}, {"max_model_len", LENGTHS}, {"tensor_parallel", ONE_PROGRAM},
+  {"tp", ONE_PROGRAM}, {"pipeline_parallel", ONE_RANK}, {"pipeline_parallel_size", ONE_RANK},
   {"critic.params", ONE_WORD}, {"critic.grads", ONE_WORD}, {"critic.optimizer", ONE_WORD},
   {"reference.params", ONE_WORD}, {"reference.plan", ONE_WORD}, {"critic.plan", ONE_WORD},
   {"report_to", LOGS}, {"logger", LOGS}, {"use_wandb", LOGS}, {"wandb.", LOGS}, {"wandb_project", LOGS},
@@ -318,7 +320,6 @@ const tri_key_hint tri_key_hints[] = {
   {"n_gpus_per_node", RANKS}, {"gpus_per_node", RANKS}, {"num_gpus_per_node", RANKS}, {"nnodes", RANKS},
   {"num_nodes", RANKS}, {"actor_num_nodes", RANKS}, {"actor_num_gpus_per_node", RANKS},
   {"use_vllm", ONE_PROGRAM}, {"gpu_memory_utilization", ONE_PROGRAM}, {"vllm_gpu_memory_utilization", ONE_PROGRAM},
-  {"tensor_model_parallel_size", ONE_PROGRAM}, {"vllm_tensor_parallel_size", ONE_PROGRAM},
 };
 const int tri_n_key_hints = sizeof tri_key_hints / sizeof *tri_key_hints;
 

@@ -20,7 +20,8 @@ typedef struct needs {
   const tri_prompt       *prompt; /* [n] */
   int                     n, dealt;
   tri_rounds             *rounds;
-  int                     rank, size;
+  int                     rank, size; /* this rank's model, and all models. A model has one rank or several */
+  int                     ranks;      /* of the world. Rank k < size is the first of model k */
   int64_t                 round, asked; /* rounds heard. asked: prompts wanted in rounds not heard yet */
   int64_t                *want, *give;  /* [size] */
   tri_request            *r;            /* [most] */
@@ -81,8 +82,8 @@ static tri_status hear(needs *x, int *begin, int *end) {
   for (int q = 0; q < x->size; q++) {
     x->want[q] = all[q * WORDS + WANT];
     x->others += all[q * WORDS + DONE];
-    x->over = x->over || all[q * WORDS + HALTED];
   }
+  for (int q = 0; q < x->ranks; q++) x->over = x->over || all[q * WORDS + HALTED];
   if (x->over) return TRI_OK;
   tri_deal(x->want, x->size, x->round++, x->n - x->dealt, x->give);
   for (int q = 0; q < x->size; q++) {
@@ -105,18 +106,19 @@ static tri_status run_one(needs *x, bool *idle) {
 
   if (!x->halted && gen->halt) x->halted = gen->halt(gen->halt_ctx);
   show(x);
-  *idle = x->halted || x->s->n_done == x->s->n_queue;
+  /* The ranks of one model stop together, at the round in which all hear it. */
+  *idle = (x->halted && x->size == x->ranks) || x->s->n_done == x->s->n_queue;
   return *idle ? TRI_OK : tri_sampler_run(x->s, 1, NULL);
 }
 
 /* Decodes until the oldest round can be heard without a wait, and at least so many steps. A rank without
- * answers has to wait. */
+ * answers has to wait. The ranks of one model must not differ, so they wait after these steps. */
 static tri_status run_until_heard(needs *x, int steps) {
-  bool heard = false, idle = false;
+  bool together = x->size < x->ranks, heard = together, idle = false;
 
   for (int i = 0; (i < steps || !heard) && !idle; i++) {
     TRI_TRY(run_one(x, &idle));
-    TRI_TRY(tri_rounds_progress(x->rounds, &heard));
+    if (!together) TRI_TRY(tri_rounds_progress(x->rounds, &heard));
   }
   return TRI_OK;
 }
@@ -159,22 +161,28 @@ static tri_status open_needs(tri_comm *world, needs *x, tri_stream *stream) {
 
 tri_status tri_generate_by_need(tri_sampler *s, tri_comm *world, const tri_prompt *prompt, int n,
                                 const tri_generate_opt *gen, tri_stream *stream, tri_rollout *out) {
-  int64_t    all = (int64_t)n * gen->group, most = s->opt.max_answers ? s->opt.max_answers : all;
-  needs      x = {.s = s,
-                  .gen = gen,
-                  .prompt = prompt,
-                  .n = n,
-                  .rank = world->rank,
-                  .size = world->size,
-                  .most = most < all ? most : all};
-  tri_status st = TRI_OK, end;
+  const tri_comm  *tensor = tri_model_tensor(s->model);
+  int              models = world->size / (tensor ? tensor->size : 1);
+  bool             is_first = world->rank < models; /* its answers are the model's */
+  int64_t          all = (int64_t)n * gen->group, most = s->opt.max_answers ? s->opt.max_answers : all;
+  tri_generate_opt mine = *gen;
+  needs            x = {.s = s,
+                        .gen = &mine,
+                        .prompt = prompt,
+                        .n = n,
+                        .rank = world->rank % models,
+                        .size = models,
+                        .ranks = world->size,
+                        .most = most < all ? most : all};
+  tri_status       st = TRI_OK, end;
 
+  if (!is_first) mine.finished = NULL;
   TRI_TRY_DONE(open_needs(world, &x, stream));
   TRI_TRY_DONE(run_rounds(&x));
 done:
   end = tri_sampler_end(s);
   if (st == TRI_OK) st = end;
-  if (st == TRI_OK && !x.over) st = tri_request_collect(x.r, (int)x.n_r, gen->group, out);
+  if (st == TRI_OK && !x.over) st = tri_request_collect(x.r, is_first ? (int)x.n_r : 0, gen->group, out);
   tri_request_memory_begin(s->memory); /* the answers are in *out */
   tri_rounds_close(&x.rounds);
   if (!s->opt.max_answers) TRI_FREE(x.r);

@@ -10,7 +10,8 @@
 /* Collective over world, and so over the parameter scope. Answers the n prompts, the same on every rank, each
  * `group` times. Fills the empty *out with the answers of this rank, ordered by place, then by sample. The
  * place of a prompt is its index. The fields are those of tri_sampler_generate, and `place`. The answers to a
- * prompt are all on one rank. They depend neither on the rank nor on the number of ranks.
+ * prompt are all on one rank. They depend neither on the rank nor on the number of ranks. Where several ranks
+ * generate as one model, world rank k is the first rank of model k, and only first ranks have answers.
  *
  * gen->progress gets the number of all ranks' finished answers, as far as this rank knows it. gen->halt is
  * also called while this rank waits for the words of the others. If it returns true on a rank while answers

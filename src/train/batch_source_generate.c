@@ -73,7 +73,9 @@ static tri_status open_answers(tri_trainer *t, prompts *s, int group) {
 /* Adds the counts of the last generation to those of the step. */
 static void count_generation(tri_trainer *t) {
   tri_sampler_news now, *sum = &t->sampling.did;
+  const tri_comm  *tensor = tri_model_tensor(t->learner[TRI_POLICY].model);
 
+  if (tensor && tensor->rank > 0) return; /* the model's first rank counts */
   tri_sampler_tell(t->sampling.sampler, &now);
   sum->done += now.done;
   sum->preempted += now.preempted;

@@ -88,9 +88,10 @@ static tri_status plan_eval(tri_trainer *t, const tri_longest *l) {
   return tri_evaluate_lines_plan(t);
 }
 
-/* Returns one rank's part of so many prompts, if each rank may have `parts` even parts of them. */
+/* Returns one rank's part of so many prompts, if each model of so many ranks may have `parts` even parts of
+ * them. */
 static int64_t part_of(const tri_trainer *t, int64_t prompts, int64_t parts) {
-  int64_t R = t->se->rt.world_size, part = (prompts + R - 1) / R * parts;
+  int64_t R = t->se->rt.world_size / t->se->place.tensor, part = (prompts + R - 1) / R * parts;
 
   return part < prompts ? part : prompts;
 }
@@ -300,6 +301,7 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_space *
   if (rollout) {
     mo.max_tokens = at_least(at_least(b->learn, longest_answer(t, longest)), at_least(b->prefill, b->decode));
     mo.max_rows = at_least(b->learn_rows, b->decode);
+    mo.max_held_tokens = at_least(at_least(b->prefill, longest_answer(t, longest)), b->decode);
   }
   if (l == &t->learner[TRI_REWARD_MODEL]) {
     mo.max_tokens = judge_tokens(t, b, longest);
@@ -312,11 +314,11 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_space *
  * plan leaves memory for. */
 static tri_status plan_pages(tri_trainer *t, const tri_longest *l, int64_t rows, int64_t *pages) {
   const tri_config      *c = t->cfg;
-  const tri_model_shape *sh = tri_source_shape(t->learner[TRI_POLICY].source);
+  const tri_model_shape  sh = tri_model_cache_shape(t->learner[TRI_POLICY].model);
   int64_t                most = c->rollout.max_response_length, asked = c->rollout.max_cached_tokens;
   int64_t                full = tri_sampler_full_pages(rows, l->prompt, most);
   int64_t                least = tri_sampler_least_pages(l->prompt, most);
-  int64_t                bytes = tri_sampler_page_bytes(sh, c->model.dtype);
+  int64_t                bytes = tri_sampler_page_bytes(&sh, c->model.dtype);
 
   *pages = full;
   if (least > full) least = full;

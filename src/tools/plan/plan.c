@@ -20,7 +20,8 @@ static tri_status open_session(tri_plan *p) {
   const tri_plan_job *j = &p->job;
   tri_session_opt     opt = {.device = j->gpu ? "cuda" : tri_device_host(),
                              .ranks_per_node = (int)p->cfg.run.ranks_per_node,
-                             .threads = (int)p->cfg.run.threads};
+                             .threads = (int)p->cfg.run.threads,
+                             .tensor = (int)p->cfg.shard.tensor_parallel_size};
 
   return tri_session_pretend_gpu(&opt, j->nodes * j->per_node, j->per_node,
                                  j->gpu ? (size_t)j->machine.device_bytes : 0, &p->se);
