@@ -4,7 +4,7 @@
 #
 #   tests/gpu/check.sh correctness|speed|decide BIN OUT [--small] [--only WORD[,WORD...]] [--plan]
 #
-# correctness: the machine, sampler and trainer, kernels, parity, checkpoints, then ranks that share the GPU
+# correctness: the machine, columns of divided weights, sampler and trainer, kernels, parity, checkpoints, then ranks that share the GPU
 # speed:       kernels, training, generation, PyTorch for comparison
 # decide:      attention, recurrent layers, training of one shape, decode at 1, 32 and 256 sequences, to judge a change for speed
 # BIN    the folder of the programs in the list of tests/gpu/programs.sh. Nothing is built here
@@ -40,6 +40,7 @@ done
 jobs='
 csd 0 1   8  40 machine
 cs  0 2  15  60 python
+c   0 3  45 120 columns
 c   1 1  15  40 exact
 c   1 1  15  40 parity f32
 c   1 1  15  40 parity bf16

@@ -118,12 +118,14 @@ cases() { # ranks
     '{ n += $2 } END { print n / r, "cases" (s ? ", " s / r " of them not run" : "") }'
 }
 
+# The columns of a part of a weight have the bits of the whole, on which divided generation relies.
+job_columns() { one_module linear_columns; }
 job_modules() {
   local module at_once=$(($(nproc) / 3)) list
   ((at_once >= 1)) || at_once=1
   list=$(sed -n 's/^set(TRI_\(ANY_DEVICE\|DEVICE\|CUDA\)_MODULES \(.*\))$/\2/p' "$root/tests/CMakeLists.txt")
   for module in $list; do
-    [[ $module = comm ]] && continue
+    [[ $module = comm || $module = linear_columns ]] && continue
     while (($(jobs -rp | wc -l) >= at_once)); do wait -n; done
     one_module "$module" &
   done
