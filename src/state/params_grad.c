@@ -168,12 +168,6 @@ tri_status tri_params_grad_settle(tri_params *p, tri_stream *s) {
   return tri_shared_barrier(p);
 }
 
-tri_status tri_params_forget_all(tri_params *p, tri_stream *s) {
-  TRI_TRY(tri_grads_finish(p, s));
-  if (p->residence->forget) TRI_TRY(p->residence->forget(p, true, s));
-  return tri_shared_barrier(p);
-}
-
 /* ---- the update ---- */
 
 tri_grad_view tri_params_grad_view(tri_params *p, int index) {
