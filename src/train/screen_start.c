@@ -179,11 +179,26 @@ static tri_status say_others(const tri_trainer *t) {
   return TRI_OK;
 }
 
+/* Prints how many answers each model decodes and caches, where several ranks generate as one model. */
+static tri_status say_models(const tri_trainer *t, int models, const char *need) {
+  char full[80] = "";
+
+  if (t->plan.decode_full < t->plan.decode)
+    snprintf(full, sizeof full, ", %lld of full length (%lld tokens)", (long long)t->plan.decode_full,
+             (long long)t->plan.max_tokens);
+  SAY("    %d model%s decode%s %lld answer%s at once%s:\n    %lld tokens cached%s%s", models, plural(models),
+      models == 1 ? "s" : "", (long long)t->plan.decode, plural(t->plan.decode), full,
+      (long long)t->plan.cached, models == 1 ? "" : " each", need);
+  return TRI_OK;
+}
+
 /* Prints how many answers a rank decodes and caches. Several ranks take prompts from a queue. One rank that
  * caches all its answers needs no line. */
 static tri_status say_rollout(const tri_trainer *t) {
-  const char *need = t->se->rt.world_size > 1 ? ", prompts from a queue" : "";
+  int         models = t->se->rt.world_size / tri_ranks_of_model(t);
+  const char *need = models > 1 ? ", prompts from a queue" : "";
 
+  if (tri_ranks_of_model(t) > 1) return say_models(t, models, need);
   if (t->plan.decode_full < t->plan.decode)
     SAY("    at most %lld answers at once on a rank, %lld of full length (%lld tokens):\n    %lld tokens "
         "cached%s",
@@ -197,9 +212,12 @@ static tri_status say_rollout(const tri_trainer *t) {
 
 static tri_status say_plan(const tri_trainer *t) {
   tri_shard_plan p = t->cfg->shard.scope;
+  char           generation[48] = "";
 
-  SAY("shard plan: params %s, grads %s, optimizer %s", tri_shard_scope_name(p.params),
-      tri_shard_scope_name(p.grads), tri_shard_scope_name(p.optim));
+  if (t->plan.batch.rollout_samples && tri_ranks_of_model(t) > 1)
+    snprintf(generation, sizeof generation, "; generation: %d ranks a model", tri_ranks_of_model(t));
+  SAY("shard plan: params %s, grads %s, optimizer %s%s", tri_shard_scope_name(p.params),
+      tri_shard_scope_name(p.grads), tri_shard_scope_name(p.optim), generation);
   SAY("%s", t->plan.batch.equation);
   if (t->plan.batch.rollout_samples) TRI_TRY(say_rollout(t));
   if (t->health.trend.selected)

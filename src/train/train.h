@@ -182,6 +182,10 @@ typedef struct tri_trainer {
 } tri_trainer;
 
 static inline tri_comm *tri_world_of(const tri_trainer *t) { return t->se->comm[TRI_WORLD]; }
+/* Returns the ranks that generate as one model. 1 if the run does not generate. */
+static inline int tri_ranks_of_model(const tri_trainer *t) {
+  return t->sampling.sampler ? t->se->place.tensor : 1;
+}
 /* Not collective. Splits mini-batch m of a step into this rank's micro-batches. Numbers from mini_batches on
  * mean the sequences beside the step (tri_batch_source). */
 TRI_CHECKED static inline tri_status tri_step_split(const tri_trainer *t, const tri_rollout *r, int64_t m,

@@ -114,11 +114,33 @@ static void json_has_what_the_run_will_take(void **state) {
   cli_read(".size", cli_out);
   assert_true(strtoll(cli_out, NULL, 10) > integer(root, "checkpoint_bytes") * 9 / 10);
   json_decref(root);
-  root = plan_of(0, PLAN "sft.yaml --device cpu --json");
+  root = plan_of(
+      0,
+      PLAN "sft.yaml --device cpu --json shard.params=node shard.tensor_parallel_size=2 --gpus-per-node 2");
   assert_true(json_is_null(json_object_get(root, "rollout")));
   json_decref(root);
   cli_succeeds(PLAN "grpo.yaml --gpus-per-node 2 --device cpu");
   cli_shows(cli_out, "from a queue");
+}
+
+/* Two ranks a model. Each rank has the cache of one of the 2 heads, for twice as many answers. */
+static void ranks_that_generate_as_one_model(void **state) {
+  json_t       *root = plan_of(0, PLAN "grpo.yaml --gpus-per-node 4 --device cpu --json shard.plan=hybrid "
+                                             "train.micro_batch_size=null shard.tensor_parallel_size=2");
+  const json_t *part = json_object_get(root, "rollout");
+
+  (void)state;
+  assert_int_equal(integer(part, "models_per_node"), 2);
+  assert_int_equal(integer(part, "rows"), 8);
+  assert_true(integer(part, "cached_tokens") * 128 == bytes_of_rows(root, "key/value cache"));
+  json_decref(root);
+  cli_succeeds(PLAN "grpo.yaml --gpus-per-node 4 --device cpu shard.plan=hybrid train.micro_batch_size=null "
+                    "shard.tensor_parallel_size=2");
+  cli_shows(cli_out, "generation: 2 ranks a model\n");
+  cli_shows(cli_out, "2 models decode 8 at once");
+  cli_fits(cli_out);
+  cli_succeeds(PLAN "grpo.yaml --gpus-per-node 4 --device cpu shard.plan=hybrid train.micro_batch_size=null");
+  assert_null(strstr(cli_out, "a model\n"));
 }
 
 static void a_screen_holds_it(void **state) {
@@ -505,6 +527,7 @@ static void passes_of_no_given_size_fill_the_gpu(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(json_has_what_the_run_will_take),
+      cmocka_unit_test(ranks_that_generate_as_one_model),
       cmocka_unit_test(a_screen_holds_it),
       cmocka_unit_test(a_run_under_way_is_no_obstacle),
       cmocka_unit_test(passes_have_a_budget),

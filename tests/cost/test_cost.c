@@ -170,6 +170,39 @@ static void generating(void **state) {
   SAME(tri_cost_of_rollout(&slow, &c, &r) + 1, 1);
 }
 
+/* A model of two ranks. Each reads half of the weights and of the cache, and computes half. */
+static void generating_as_one_model(void **state) {
+  tri_cost_pass    p = a_pass();
+  tri_cost_rollout r = {.model = small,
+                        .share = {.ranks = 4, .per_node = 4, .params = 1},
+                        .tensor = 2,
+                        .prompts = 6,
+                        .prompt_tokens = 30,
+                        .answers = 24,
+                        .answer_tokens = 20,
+                        .at_once = 10};
+  tri_cost_compute c = tri_cost_compute_of(&round_machine, &p, &r), whole;
+  double hold = 3e-5 + 4460 * 0.75 / 1e8 + 2230 * 3 * 2 / 1e9 / 2 / 2; /* gathered, and a half packed */
+  /* bytes of a row in 2 layers: 8 of attention and 20 of the mlp in bf16, 10 twice in f32. A half is
+   * received. */
+  double layers = 2 * (2 * (8 + 20) + 8 * 10), moved = 0.5 / 1e8;
+  double step = 4360 / 1e9 / 2 + 4 * 2 * 1e-5, row = 1280 / 1e9 / 2 + (layers + 4 * 50) * moved;
+  double token = (3360 + 4.0 * 2 * 8 * 15) / 1e12 / 2 + layers * moved;
+
+  (void)state;
+  SAME(tri_cost_of_rollout(&round_machine, &c, &r), hold + 6 * 30 * token + 20 * (3 * step + 24 * row));
+  r.tensor = 1;
+  whole = tri_cost_compute_of(&round_machine, &p, &r);
+  r.tensor = 0;
+  c = tri_cost_compute_of(&round_machine, &p, &r);
+  SAME(tri_cost_of_rollout(&round_machine, &whole, &r), tri_cost_of_rollout(&round_machine, &c, &r));
+  r.tensor = 2; /* the same from the times of a whole model */
+  tri_cost_divide(&round_machine, &r, &whole);
+  SAME(whole.decode.fixed_s, step);
+  SAME(whole.decode.each_s, row);
+  SAME(whole.prefill_s, token);
+}
+
 static void steps(void **state) {
   (void)state;
   assert_int_equal(tri_cost_steps(3600, 100, 60), 35);
@@ -185,6 +218,7 @@ int main(void) {
                                      cmocka_unit_test(scoring_and_adapters),
                                      cmocka_unit_test(updates_of_each_plan),
                                      cmocka_unit_test(generating),
+                                     cmocka_unit_test(generating_as_one_model),
                                      cmocka_unit_test(steps)};
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,7 +103,24 @@ tri_cost_compute tri_cost_compute_of(const tri_machine *m, const tri_cost_pass *
   /* A decode step takes the longer of the time to read the weights and the time to compute. */
   c.decode = work * rows > read ? (tri_cost_line){0, work + cache} : (tri_cost_line){read, cache};
   c.prefill_s = tri_cost_forward_flops(&r->model, 1, 0, r->prompt_tokens / 2) / rate;
+  tri_cost_divide(m, r, &c);
   return c;
+}
+
+static double ranks_of_model(const tri_cost_rollout *r) { return r->tensor > 1 ? r->tensor : 1; }
+
+enum { LAYER_GATHERS = 4 };
+
+void tri_cost_divide(const tri_machine *m, const tri_cost_rollout *r, tri_cost_compute *c) {
+  const tri_cost_model *w = &r->model;
+  double                t = ranks_of_model(r), moved = (t - 1) / t / m->node.bytes_per_s;
+  double                layers =
+      (double)w->L * (double)(w->bytes * (w->q + w->F) + 8 * w->C); /* bytes of a row. Sums are f32 */
+
+  if (t <= 1) return;
+  c->prefill_s = c->prefill_s / t + layers * moved;
+  c->decode.fixed_s = c->decode.fixed_s / t + LAYER_GATHERS * (double)w->L * m->node.alpha_s;
+  c->decode.each_s = c->decode.each_s / t + (layers + 4 * (double)w->head) * moved;
 }
 
 /* ---- the parts of a step ---- */
@@ -114,7 +131,10 @@ double tri_cost_of_rollout(const tri_machine *m, const tri_cost_compute *c, cons
 
   if (!r->share.in_place)
     gather = tri_cost_scope(m, &r->share, r->share.params, (double)r->model.n * r->model.bytes);
-  if (sharers(&r->share, r->share.params) > 1) gather += pack_all(c, &r->share, &r->model) / 2;
+  if (ranks_of_model(r) > 1) /* a rank packs its own rows */
+    gather += (double)r->model.n * c->pack_s / 2 / ranks_of_model(r);
+  else if (sharers(&r->share, r->share.params) > 1)
+    gather += pack_all(c, &r->share, &r->model) / 2;
   if (r->answers <= 0) return gather;
   return gather + r->prompts * r->prompt_tokens * c->prefill_s +
          r->answer_tokens * (rounds * c->decode.fixed_s + r->answers * c->decode.each_s);

@@ -40,10 +40,11 @@ typedef struct tri_cost_pass {
   bool recompute, offload; /* repeat forward before backward, and keep optimizer state in host memory */
 } tri_cost_pass;
 
-/* One rank's generation in a step. */
+/* Generation of one model in a step. One rank has the model, or several ranks of a node do. */
 typedef struct tri_cost_rollout {
   tri_cost_model model;
   tri_cost_share share;
+  int            tensor;                 /* ranks of a node that generate as this model. 0 counts as 1 */
   double         prompts, prompt_tokens; /* prompts, and tokens of one */
   double         answers, answer_tokens; /* answers, and tokens of one */
   double         at_once;                /* answers decoded together */
@@ -81,6 +82,12 @@ double tri_cost_scope(const tri_machine *m, const tri_cost_share *s, int scope, 
 /* Computes times from the machine's figures. `p` gives the size of a batch. r may be NULL if nothing is
  * generated. */
 tri_cost_compute tri_cost_compute_of(const tri_machine *m, const tri_cost_pass *p, const tri_cost_rollout *r);
+
+/* Changes the times of generation by one rank with the whole model to those of r->tensor ranks. Each rank has
+ * its rows of every matrix and its heads, so it reads and computes a part. In each layer the ranks gather the
+ * outputs of attention, the output projection, the activation and the down projection, then the logits. Small
+ * gathers cost their latency. */
+void tri_cost_divide(const tri_machine *m, const tri_cost_rollout *r, tri_cost_compute *c);
 
 /* Return the seconds of the parts of a step. A training pass has both learn and update. */
 double tri_cost_of_rollout(const tri_machine *m, const tri_cost_compute *c, const tri_cost_rollout *r);

@@ -125,5 +125,6 @@ tri_status tri_plan_measure(const tri_plan *p, const tri_cost_pass *learn, const
   if (!r) return TRI_OK;
   out->prefill_s = slower * of_answers.prefill / (double)(z.prompts * z.prompt_tokens);
   out->decode = (tri_cost_line){slower * of_answers.decode, 0};
+  tri_cost_divide(&p->job.machine, r, out); /* timed was a whole model on one rank */
   return TRI_OK;
 }

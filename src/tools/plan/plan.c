@@ -55,11 +55,15 @@ static tri_status judge(tri_plan *p) {
 static void describe(tri_plan *p) {
   static const char *const over[] = {"whole on each rank", "over the ranks of a node", "over all ranks"};
   tri_shard_plan           s = p->cfg.shard.scope;
+  char                     generation[48] = "";
 
+  if (tri_ranks_of_model(&p->t) > 1)
+    snprintf(generation, sizeof generation, "; generation: %d ranks a model", tri_ranks_of_model(&p->t));
   if (s.params == s.optim)
-    snprintf(p->spread, sizeof p->spread, "weights, gradients, optimizer %s", over[s.params]);
+    snprintf(p->spread, sizeof p->spread, "weights, gradients, optimizer %s%s", over[s.params], generation);
   else
-    snprintf(p->spread, sizeof p->spread, "weights %s, optimizer %s", over[s.params], over[s.optim]);
+    snprintf(p->spread, sizeof p->spread, "weights %s, optimizer %s%s", over[s.params], over[s.optim],
+             generation);
 }
 
 static tri_status make(tri_plan *p, const tri_plan *like, tri_errors *errors) {

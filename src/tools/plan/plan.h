@@ -42,7 +42,8 @@ typedef struct tri_plan {
   int64_t         checkpoint_bytes;
   tri_plan_disk   disk;
   tri_cost_time   time;
-  char            spread[96]; /* the shard plan against the nodes, in words */
+  char            spread[128]; /* the shard plan against the nodes, and the ranks of a model that generates,
+                                * in words */
 } tri_plan;
 
 /* plan.c. Not collective, without MPI. Writes nothing. Plans the deck at `path` with `args` over it. Errors

@@ -113,11 +113,13 @@ static double scored(const tri_trainer *t) {
 static tri_cost_rollout rollout_of(const tri_plan *p) {
   const tri_trainer *t = &p->t;
   const tri_learner *l = &t->learner[TRI_POLICY];
-  double             prompts = ceil_share((double)p->cfg.rollout.rollout_batch_size, p->se.rt.world_size),
+  int                tensor = tri_ranks_of_model(t);
+  double prompts = ceil_share((double)p->cfg.rollout.rollout_batch_size, p->se.rt.world_size / tensor),
          greedy = t->algo->advantage->reads & TRI_READS_GREEDY ? 1 : 0;
 
   return (tri_cost_rollout){.model = model_of(t, l),
                             .share = share_of(p, l),
+                            .tensor = tensor,
                             .prompts = prompts,
                             .prompt_tokens = measure(t).prompt,
                             .answers = prompts * ((double)p->cfg.algo.num_generations + greedy),
