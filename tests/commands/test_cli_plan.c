@@ -306,19 +306,48 @@ static void grpo_on_eight_of_40_gib_is_told_what_would_fit(void **state) {
 }
 
 static void seventy_billion_on_four_by_eight(void **state) {
-  json_t *root = plan_of(64, BIG "--nodes 4 --gpus-per-node 8 --gpu h100-80 --json");
+  json_t *root = plan_of(64, BIG "--nodes 4 --gpus-per-node 8 --gpu h100-80 --json shard.tensor_parallel_size=1");
 
   (void)state;
   assert_int_equal(integer(root, "ranks"), 32);
   json_decref(root);
-  assert_int_equal(cli_run(BIG "--nodes 4 --gpus-per-node 8 --gpu h100-80"), 64);
+  assert_int_equal(cli_run(BIG "--nodes 4 --gpus-per-node 8 --gpu h100-80 shard.tensor_parallel_size=1"), 64);
   cli_shows(cli_out, "DOES NOT FIT: generating needs ");
   cli_shows(cli_out, "policy gathered weights, 131 GiB");
-  cli_shows(cli_out, "  --gpu=b200 ");
+  cli_shows(cli_out, "  shard.tensor_parallel_size=8  (");
+  assert_null(strstr(cli_out, "  --gpu="));
   assert_true(lines_of(cli_out) <= 23);
   assert_int_equal(cli_run(BIG "num_nodes=4 num_gpus_per_node=8 --gpu h100-80"), 64);
   cli_shows(cli_err, "num_gpus_per_node");
   assert_string_equal(cli_out, "");
+}
+
+/* Where generation needs too much, ranks that generate as one model come before more nodes and larger GPUs.
+ * A plan without sharded weights gets them too. */
+static void ranks_of_a_model_are_advised(void **state) {
+  static const char *const plan[] = {"hybrid", "zero1"};
+
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    char          command[2048];
+    json_t       *root;
+    const json_t *first;
+    bool          has = false;
+    size_t        k;
+    const json_t *change;
+    snprintf(command, sizeof command, EIGHT "--gpus-per-node 8 --gpu 24 --json shard.plan=%s", plan[i]);
+    root = plan_of(64, command);
+    first = json_array_get(json_object_get(root, "advice"), 0);
+    json_array_foreach(json_object_get(first, "change"), k, change) has |=
+        !strcmp(json_string_value(change), "shard.tensor_parallel_size=4");
+    assert_true(has);
+    json_decref(root);
+  }
+  json_t *root = plan_of(64, EIGHT "--gpus-per-node 8 --gpu 24 --json");
+  take_advice(EIGHT "--gpus-per-node 8", " --gpu 24", root);
+  json_decref(root);
+  assert_int_equal(cli_run(EIGHT "--gpus-per-node 3 --gpu 24 train.train_batch_size=768 --json"), 64);
+  assert_null(strstr(cli_out, "tensor_parallel_size")); /* no number divides 3 ranks and the heads */
 }
 
 static void a_batch_that_does_not_multiply_is_told_so(void **state) {
@@ -534,6 +563,7 @@ int main(void) {
       cmocka_unit_test(a_gpu_need_not_be_here),
       cmocka_unit_test(grpo_on_eight_of_40_gib_is_told_what_would_fit),
       cmocka_unit_test(seventy_billion_on_four_by_eight),
+      cmocka_unit_test(ranks_of_a_model_are_advised),
       cmocka_unit_test(a_batch_that_does_not_multiply_is_told_so),
       cmocka_unit_test(zero3_over_two_nodes_of_eight),
       cmocka_unit_test(gpus_without_a_name_are_told_to_be_cpus),

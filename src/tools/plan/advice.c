@@ -169,6 +169,25 @@ static bool more_nodes(const asked *q, attempt *x) {
   return true;
 }
 
+static const char TENSOR[] = "shard.tensor_parallel_size";
+enum { MOST_TENSOR = 8 }; /* chosen. Nodes with more GPUs on fast links are rare */
+
+/* Returns whether t ranks of a node can generate as one model. tri_divided_open has the other conditions. */
+static bool divides(const asked *q, const attempt *x, int t) {
+  const tri_model_shape *s = tri_source_shape(q->p->t.learner[TRI_POLICY].source);
+
+  return x->job.per_node % t == 0 && s->H % t == 0 && s->G % t == 0 && s->C % t == 0 && s->F % t == 0;
+}
+
+/* Returns whether the deck's run needs more memory than a GPU has to generate. CPU ranks of a node share one
+ * copy of the weights, so there more ranks of a model save little. */
+static bool generation_is_large(const tri_plan *p) {
+  if (!p->t.source->generates || !p->job.gpu) return false;
+  return tri_plan_bytes(p, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS) +
+             tri_plan_bytes(p, TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT) >
+         p->space_bytes;
+}
+
 /* Small changes cost seconds at most. Large ones cost more time. More nodes come last. */
 static const notch small[] = {less_kept, smaller_pass}, large[] = {spread, offload};
 enum { N_SMALL = sizeof small / sizeof *small, N_LARGE = sizeof large / sizeof *large };
@@ -264,7 +283,7 @@ static tri_status relax(const asked *q, search *s) {
 
 /* ---- results ---- */
 
-enum { MOST_FOUND = 16 }; /* more than all searches can find */
+enum { MOST_FOUND = 64 }; /* more than all searches can find */
 
 /* Fitting attempts, the cheapest first. */
 typedef struct found {
@@ -326,9 +345,9 @@ static int choose(const found *f, tri_advice out[TRI_ADVICE_MOST]) {
 
 /* ---- searches ---- */
 
-/* Searches from `from` on. First tries each small change alone. Then tries every set of the large changes
- * (none, each, both), with all small changes still needed. */
-static tri_status explore(const asked *q, const search *from, found *f) {
+/* Searches from `from` on, with its ranks of a model. First tries each small change alone. Then tries every
+ * set of the large changes (none, each, both), with all small changes still needed. */
+static tri_status explore_as_it_is(const asked *q, const search *from, found *f) {
   int    first = from->x.a.n;
   search s = *from;
 
@@ -349,6 +368,23 @@ static tri_status explore(const asked *q, const search *from, found *f) {
     first = s.x.a.n;
     TRI_TRY(turn_all(q, small, N_SMALL, &s));
     TRI_TRY(keep(q, &s, first, f));
+  }
+  return TRI_OK;
+}
+
+/* Searches from `from` on. If generation needs too much memory, it also tries more ranks of a node as one
+ * model. These need sharded weights. */
+static tri_status explore(const asked *q, const search *from, found *f) {
+  int t = 2 * (int)q->p->cfg.shard.tensor_parallel_size;
+
+  TRI_TRY(explore_as_it_is(q, from, f));
+  for (; t <= MOST_TENSOR && generation_is_large(q->p); t *= 2) {
+    search s = *from;
+    if (!divides(q, &s.x, t)) continue;
+    put_number(&s.x, TENSOR, t);
+    TRI_TRY(try(q, &s.x, &s.fits, &s.weight));
+    if (!s.weight && spread(q, &s.x)) TRI_TRY(try(q, &s.x, &s.fits, &s.weight));
+    if (s.weight) TRI_TRY(explore_as_it_is(q, &s, f));
   }
   return TRI_OK;
 }

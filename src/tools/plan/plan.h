@@ -75,7 +75,7 @@ double tri_plan_whole_s(const tri_plan *p);
 /* plan_disk.c. Reads the disk space of the folder, or of its nearest existing parent. */
 void tri_plan_look_at_disk(const char *folder, tri_plan_disk *out);
 
-enum { TRI_ADVICE_MOST = 4, TRI_ADVICE_CHANGES = 6, TRI_ADVICE_BYTES = 64 };
+enum { TRI_ADVICE_MOST = 4, TRI_ADVICE_CHANGES = 8, TRI_ADVICE_BYTES = 64 };
 
 /* Changes that make a run fit together, such as "model.recompute=layer" and "--nodes=4". */
 typedef struct tri_advice {
