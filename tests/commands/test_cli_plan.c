@@ -306,10 +306,16 @@ static void grpo_on_eight_of_40_gib_is_told_what_would_fit(void **state) {
 }
 
 static void seventy_billion_on_four_by_eight(void **state) {
-  json_t *root = plan_of(64, BIG "--nodes 4 --gpus-per-node 8 --gpu h100-80 --json shard.tensor_parallel_size=1");
+  json_t       *root = plan_of(0, BIG "--nodes 4 --gpus-per-node 8 --gpu h100-80 --json");
+  const json_t *part = json_object_get(root, "rollout");
 
   (void)state;
   assert_int_equal(integer(root, "ranks"), 32);
+  assert_int_equal(integer(part, "models_per_node"), 1);
+  assert_int_equal(integer(part, "rows"), 128);
+  assert_int_equal(integer(part, "cached_tokens"), 128 * (2048 + 16));
+  /* a cached token has 80 layers, keys and values of one of the 8 heads, 128 wide, in 2 bytes */
+  assert_true(bytes_of_rows(root, "key/value cache") == integer(part, "cached_tokens") * 80 * 2 * 128 * 2);
   json_decref(root);
   assert_int_equal(cli_run(BIG "--nodes 4 --gpus-per-node 8 --gpu h100-80 shard.tensor_parallel_size=1"), 64);
   cli_shows(cli_out, "DOES NOT FIT: generating needs ");

@@ -45,6 +45,7 @@ check_shape() { # deck
   esac
   mkdir -p "$dir/$template" && cp "$tokenizer" "$dir/$template/" && cp "$published/$template.jinja" "$dir/$template/chat_template.jinja"
   ! has "$1" eval || more+=("data.eval=$dir/lines.jsonl")
+  ! grep -q '^  tensor_parallel_size:' "$1" || more+=(--ranks 8) # a node has as many
   ! grep -q '^  - name: model' "$1" || more+=('reward=[{name: regex, pattern: "7"}]')
   run "$1" model.path=null model.config="inputs/models/$model/config.json" model.tokenizer="$dir/$template/tokenizer.json" \
     run.output="$dir/none" "${more[@]}" --check && return
@@ -62,6 +63,7 @@ tiny() { # deck, name of the run, further arguments
   ! grep -q '^  - name: model' "$deck" || more+=("reward=[{name: model, path: $dir/inputs/8b/rm.yaml}]")
   [[ $* = *num_generations=* ]] || ! grep -qE 'num_generations: *([2-9]|1[0-9])' "$deck" || more+=(algo.num_generations=2)
   ! grep -q '^  path:' "$deck" || more+=(model.path=null)
+  ! grep -q '^  tensor_parallel_size:' "$deck" || more+=(shard.tensor_parallel_size=1) # of one rank here
   shift 2
   run "$deck" model.config=tests/data/gsm8k/config.json model.tokenizer="$tokenizer" data.chat_template=qwen2.5 \
     run.output="$dir/$name" train.train_batch_size=4 "${more[@]}" "$@" || { cat "$dir/log"; fail "$deck $*"; }
