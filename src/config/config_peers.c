@@ -91,6 +91,7 @@ const tri_key_alias tri_key_aliases[] = {
   {"train.zero_stage", "shard.plan"},
   {"fsdp_size", "shard.plan"}, {"fsdp_config.fsdp_size", "shard.plan"},
   {"tensor_parallel_size", "shard.tensor_parallel_size"}, {"tensor_model_parallel_size", "shard.tensor_parallel_size"},
+  {"rollout.tensor_model_parallel_size", "shard.tensor_parallel_size"},
   {"vllm_tensor_parallel_size", "shard.tensor_parallel_size"}, {"tp_size", "shard.tensor_parallel_size"},
   {"adam_offload", "shard.offload"}, {"optimizer_offload", "shard.offload"},
   {"offload_optimizer.device", "shard.offload"},

@@ -82,12 +82,18 @@ static int choice_at(const void *at) {
   return value;
 }
 
+/* Returns whether the option is one of the three scopes of a shard plan. */
+static bool is_scope(const tri_key *k) {
+  return k->offset >= offsetof(tri_config, shard.scope) &&
+         k->offset < offsetof(tri_config, shard.scope) + sizeof(tri_shard_plan);
+}
+
 /* Returns whether the option is printed as null, because it has no use or other options determine it. */
 static bool is_null(const tri_config *c, const tri_key *k) {
   const void *at = (const char *)c + k->offset;
 
   if (!tri_key_is_used(k, &c->algo.row)) return true;
-  if (tri_key_in_section(k->name, "shard") && strcmp(k->name, "shard.offload"))
+  if (k->offset == offsetof(tri_config, shard.plan) || is_scope(k))
     return (c->shard.plan == TRI_CONFIG_OWN_PLAN) == !strcmp(k->name, "shard.plan");
   if (k->def) return false;
   switch (k->type) {

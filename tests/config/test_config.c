@@ -311,6 +311,9 @@ static void test_contradictions(void **state) {
       "train.max_tokens_per_gpu=null");
   bad(SFT "  warmup_steps: 1\n  warmup_ratio: 0.1\n", NULL,
       "refuse_both() d.yaml:13 train.warmup_ratio train.warmup_steps d.yaml:12 train.warmup_steps=null");
+  bad(GRPO "shard:\n  plan: zero2\n  tensor_parallel_size: 2\n", NULL,
+      "check_tensor() d.yaml:18 shard.tensor_parallel_size 2 shard.params node world");
+  bad(SFT, ARGS("shard.params=none", "tp_size=4"), "check_tensor() tp_size=4 shard.tensor_parallel_size 4");
   bad(SFT "shard:\n  plan: zero3\n  grads: none\n", NULL,
       "refuse_both() d.yaml:14 shard.grads shard.plan d.yaml:13 shard.plan=null");
   bad(SFT, ARGS("model.config=c.json"),

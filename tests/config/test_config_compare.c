@@ -144,6 +144,7 @@ static void rate_length_and_reports_go_on(void **state) {
           "\n  train.lr_scheduler: constant -> cosine\n  shard.plan: hybrid -> zero3"
           "\n  checkpoint.save_steps: 0 -> 5",
           "", "");
+  changes(NULL, ARGS("shard.tensor_parallel_size=2"), "\n  shard.tensor_parallel_size: 1 -> 2", "", "");
 }
 
 static void the_experiment_is_refused_as_a_whole(void **state) {

@@ -20,6 +20,8 @@ static void test_peers_keys(void **state) {
       {"reward_model.path=x", "refuse_unknown() reward_model.path=x reward_model.path reward"},
       {"training_args.optim=adamw_torch",
        "refuse_unknown() training_args.optim=adamw_torch training_args.optim AdamW"},
+      {"pipeline_parallel_size=2",
+       "refuse_unknown() pipeline_parallel_size=2 pipeline_parallel_size shard.plan"},
       {"critic.params=node", "refuse_unknown() critic.params=node critic.params critic.shard"},
       {"data.dataset_name=x", "refuse_unknown() data.dataset_name data.train data.eval"},
       {"reward.path=x", "tri_key_match_entry() reward.path=x"},
@@ -235,6 +237,19 @@ static void test_aliases(void **state) {
       "zero_optimization.stage=0 zero_optimization.stage shard.plan\nzero_optimization.stage=0 0 shard.plan "
       "zero0\n",
       "shard.plan=zero0");
+  alias("tensor_parallel_size=2", "tensor_parallel_size=2 tensor_parallel_size shard.tensor_parallel_size\n",
+        "shard.tensor_parallel_size=2");
+  alias("tensor_model_parallel_size=2",
+        "tensor_model_parallel_size=2 tensor_model_parallel_size shard.tensor_parallel_size\n",
+        "shard.tensor_parallel_size=2");
+  alias("actor_rollout_ref.rollout.tensor_model_parallel_size=2",
+        "actor_rollout_ref.rollout.tensor_model_parallel_size=2 "
+        "actor_rollout_ref.rollout.tensor_model_parallel_size shard.tensor_parallel_size\n",
+        "shard.tensor_parallel_size=2");
+  alias("vllm_tensor_parallel_size=4",
+        "vllm_tensor_parallel_size=4 vllm_tensor_parallel_size shard.tensor_parallel_size\n",
+        "shard.tensor_parallel_size=4");
+  alias("tp_size=8", "tp_size=8 tp_size shard.tensor_parallel_size\n", "shard.tensor_parallel_size=8");
   alias("fsdp_size=-1", "fsdp_size=-1 fsdp_size shard.plan\nfsdp_size=-1 -1 shard.plan zero3\n",
         "shard.plan=zero3");
   alias("actor.kl_loss_type=low_var_kl",
