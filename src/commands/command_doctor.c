@@ -42,6 +42,7 @@ static tri_status examine(const char *deck, char *const *args, int n_args, tri_e
     tri_config_word("run.device", cfg.run.device, device);
     opt->ranks_per_node = (int)cfg.run.ranks_per_node;
     opt->threads = (int)cfg.run.threads;
+    opt->tensor = (int)cfg.shard.tensor_parallel_size;
     opt->folder = cfg.run.output;
     TRI_TRY_DONE(list_inputs(&cfg, &input, &opt->n_input));
     opt->input = input;

@@ -7,6 +7,8 @@
 
 #include <jansson.h>
 
+#define FOUR "'" TRI_MPIEXEC "' --allow-run-as-root --oversubscribe -n 4 '" TRI_PROGRAM "' "
+
 /* Reads one JSON value with this number of ranks, and returns the number of findings of this check. */
 static int read_json(size_t ranks, const char *check) {
   json_t *all = json_loads(cli_out, 0, NULL), *one;
@@ -58,6 +60,18 @@ static void together(void **state) {
   cli_sh("grep -q '\"flops_bf16\": 1e+18,' cache/trireme/machine-cpu-1.json");
 }
 
+/* The ranks of a model, and those with the same part of their models, are communicators of their own. */
+static void ranks_of_a_model(void **state) {
+  (void)state;
+  cli_succeeds(FOUR "doctor grpo.yaml shard.tensor_parallel_size=2 --json");
+  cli_shows(cli_out, "{\"scope\": \"tensor\", \"bytes\": ");
+  cli_shows(cli_out, "{\"scope\": \"mates\", \"bytes\": ");
+  cli_succeeds(TWO "doctor grpo.yaml --json");
+  assert_null(strstr(cli_out, "\"tensor\""));
+  assert_int_equal(cli_run(TWO "doctor grpo.yaml shard.tensor_parallel_size=3 --json"), 69);
+  cli_shows(cli_out, "tensor_parallel_size");
+}
+
 /* A folder on a full or foreign file system. /proc accepts no file. */
 static void folder(void **state) {
   (void)state;
@@ -101,7 +115,8 @@ static int open_here(void **state) {
 
 int main(void) {
   const struct CMUnitTest test[] = {cmocka_unit_test(alone), cmocka_unit_test(together),
-                                    cmocka_unit_test(folder), cmocka_unit_test(refused)};
+                                    cmocka_unit_test(ranks_of_a_model), cmocka_unit_test(folder),
+                                    cmocka_unit_test(refused)};
 
   return cmocka_run_group_tests(test, open_here, cli_close);
 }

@@ -7,7 +7,7 @@
 
 /* Rate of one communicator. */
 typedef struct tri_bench_rate {
-  char    scope[8];               /* "world", "node", "cross" */
+  char    scope[8];               /* "world", "node", "cross", "tensor", "mates" */
   int64_t bytes;                  /* gathered, all ranks together */
   double  bytes_per_s, latency_s; /* bytes that a rank receives, and latency of a sum of one number */
 } tri_bench_rate;

@@ -9,6 +9,7 @@ typedef struct tri_examine_opt {
   const char        *device;         /* "auto", "cpu", "cuda" */
   int                ranks_per_node; /* 0: real nodes */
   int                threads;        /* per rank. 0: share of cores */
+  int                tensor;         /* ranks of a node that generate as one model. 0 counts as 1 */
   const char        *folder;         /* folder of future checkpoints */
   const char *const *input;          /* [n_input] files and folders read by the run */
   int                n_input;

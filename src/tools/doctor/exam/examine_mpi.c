@@ -364,7 +364,10 @@ done:
 
 static tri_status measure(tri_exam *x) {
   /* The rendezvous monitors MPI_Init. */
-  tri_session_opt   opt = {x->opt->device, x->opt->ranks_per_node, x->opt->threads, 0, NULL, 1};
+  tri_session_opt   opt = {.device = x->opt->device,
+                           .ranks_per_node = x->opt->ranks_per_node,
+                           .threads = x->opt->threads,
+                           .tensor = x->opt->tensor};
   tri_speed_buffers workspace;
   tri_status        st;
 
