@@ -41,6 +41,7 @@ rows() {
       words("1:1 2:1 2:2 4:1 4:2 4:4 3:1")               # ranks, of a node
       words("f32 bf16 fp16"); words("none layer"); words("none optimizer frozen all"); words("full lora"); words("0 0.5")
       words("exact rescore trust"); words("free held"); words("rule judge"); words("same small"); words("micro tokens"); words("0 96") # cached tokens
+      words("1 2 all") # ranks of a model, where a node has as many and weights are sharded
       for (k = 0; k < count; k++) {
         best = -1
         for (try = 0; try < 60; try++) {
@@ -62,9 +63,11 @@ scope=(none node world)
 deck_of() { # a row's words: of=
   local as=$1 plan=$2 node=${3#*:} type=$4 recompute=$5 offload=$6 lora=$7 ema=$8
   shift 8
-  local sampler=$1 ref=$2 judge=$3 critic=$4 batch=$5 cached=$6 rewards="{name: regex, pattern: '[0-4]'}" frozen=0
+  local sampler=$1 ref=$2 judge=$3 critic=$4 batch=$5 cached=$6 tensor=$7 rewards="{name: regex, pattern: '[0-4]'}" frozen=0
   of=(algo.name="$as" shard.params="${scope[${plan:0:1}]}" shard.grads="${scope[${plan:1:1}]}" shard.optimizer="${scope[${plan:2:1}]}"
     run.ranks_per_node="$node" model.dtype="$type" model.recompute="$recompute" algo.ema_beta="$ema")
+  [ "$tensor" != all ] || tensor=$node
+  [ "${plan:0:1}" = 0 ] || [ "$tensor" -gt "$node" ] || of+=(shard.tensor_parallel_size="$tensor")
   [ "$lora" = full ] || of+=(lora.rank=4)
   if [ "$batch" = micro ]; then of+=(train.micro_batch_size=2); else of+=(train.max_tokens_per_gpu=40); fi
   case $as in
