@@ -184,6 +184,79 @@ static void small_memory_is_used_sparingly(void **state) {
   assert_true(ways[0] && ways[1]);
 }
 
+/* Adds a tensor in bf16 to the head of a safetensors file. cols 0: a vector. *at: bytes so far. */
+static void put_tensor(FILE *f, const char *name, long rows, long cols, long long *at) {
+  long long end = *at + 2LL * rows * (cols ? cols : 1);
+
+  fprintf(f, "%s\"%s\": {\"dtype\": \"BF16\", \"shape\": [%ld", *at ? ", " : "{", name, rows);
+  if (cols) fprintf(f, ", %ld", cols);
+  fprintf(f, "], \"data_offsets\": [%lld, %lld]}", *at, end);
+  *at = end;
+}
+
+/* Writes a model of 3.5 billion parameters to the folder wide. Its weights are a file with holes, which takes
+ * no space. */
+static void write_wide(void) {
+  static const struct {
+    const char *name;
+    long        rows, cols;
+  } part[] = {{"input_layernorm", 4096, 0},     {"post_attention_layernorm", 4096, 0},
+              {"self_attn.q_proj", 4096, 4096}, {"self_attn.k_proj", 1024, 4096},
+              {"self_attn.v_proj", 1024, 4096}, {"self_attn.o_proj", 4096, 4096},
+              {"mlp.gate_proj", 14336, 4096},   {"mlp.up_proj", 14336, 4096},
+              {"mlp.down_proj", 4096, 14336}};
+  static const char config[] =
+      "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"vocab_size\": 257, "
+      "\"hidden_size\": 4096, \"num_hidden_layers\": 16, \"num_attention_heads\": 32, "
+      "\"num_key_value_heads\": 8, \"intermediate_size\": 14336, \"hidden_act\": \"silu\", "
+      "\"max_position_embeddings\": 64, \"rms_norm_eps\": 1e-05, \"rope_theta\": 10000.0, "
+      "\"tie_word_embeddings\": true, \"eos_token_id\": 256}";
+  FILE     *f;
+  long long at = 0, head;
+
+  cli_sh("mkdir wide && cp model/tokenizer*.json wide");
+  f = fopen("wide/config.json", "w");
+  assert_non_null(f);
+  fputs(config, f);
+  assert_int_equal(fclose(f), 0);
+  f = fopen("wide/model.safetensors", "w");
+  assert_non_null(f);
+  fwrite("\0\0\0\0\0\0\0\0", 8, 1, f);
+  put_tensor(f, "model.embed_tokens.weight", 257, 4096, &at);
+  put_tensor(f, "model.norm.weight", 4096, 0, &at);
+  for (int i = 0; i < 16; i++)
+    for (size_t k = 0; k < sizeof part / sizeof *part; k++) {
+      char name[96];
+      snprintf(name, sizeof name, "model.layers.%d.%s.weight", i, part[k].name);
+      put_tensor(f, name, part[k].rows, part[k].cols, &at);
+    }
+  fputc('}', f);
+  head = ftell(f) - 8;
+  rewind(f);
+  for (int i = 0; i < 8; i++) fputc((int)(head >> 8 * i & 255), f);
+  assert_int_equal(fclose(f), 0);
+  assert_int_equal(truncate("wide/model.safetensors", (off_t)(8 + head + at)), 0);
+}
+
+/* If nothing else lets a GPU generate with the whole model, GPUs of a node generate as one. */
+static void gpus_generate_as_one_model(void **state) {
+  (void)state;
+  write_wide();
+  for (int gib = 24; gib > 0; gib -= 14) {
+    char command[256];
+    forget();
+    snprintf(command, sizeof command,
+             DEAF ONE "init job --yes --model wide --device cuda --gpus-per-node 8 --gpu %d --data rl.jsonl",
+             gib);
+    cli_succeeds(command);
+    cli_read("job/deck.yaml", text);
+    assert_int_equal(strstr(text, "  tensor_parallel_size: 2 ") != NULL, gib == 10);
+    cli_sh("grep -q 'Memory: .* available to a rank on its GPU' job/deck.yaml");
+    snprintf(command, sizeof command, ONE "plan job/deck.yaml --gpus-per-node 8 --gpu %d", gib);
+    cli_succeeds(command);
+  }
+}
+
 /* ---- conversations ---- */
 
 /* A model with a chat template learns by it, whatever form the lines have. */
@@ -747,6 +820,7 @@ int main(void) {
       cmocka_unit_test(gpus_are_asked_for),
       cmocka_unit_test(job_starts_the_program_that_wrote_it),
       cmocka_unit_test(small_memory_is_used_sparingly),
+      cmocka_unit_test(gpus_generate_as_one_model),
       cmocka_unit_test(a_chat_model_gets_the_chat_form),
       cmocka_unit_test(labels_are_judged_as_train_judges_them),
       cmocka_unit_test(forms_of_others_are_told_their_cure),

@@ -128,10 +128,12 @@ static tri_status put_memory(const tri_draft *d, tri_text *out) {
   const tri_draft_memory *m = &d->memory;
   bool                    plan = strcmp(m->plan, "hybrid") != 0, offload = strcmp(m->offload, "none") != 0;
 
-  if (!plan && !offload) return TRI_OK;
+  if (!plan && !offload && m->tensor == 1) return TRI_OK;
   TRI_TRY(tri_text_printf(out, "shard:\n"));
   if (plan) TRI_TRY(put(out, "plan", m->plan, "all state is divided among all ranks"));
-  return offload ? put(out, "offload", m->offload, "in host memory between its uses") : TRI_OK;
+  if (offload) TRI_TRY(put(out, "offload", m->offload, "in host memory between its uses"));
+  return m->tensor > 1 ? put_count(out, "tensor_parallel_size", m->tensor, "GPUs that generate as one model")
+                       : TRI_OK;
 }
 
 tri_status tri_draft_deck(const tri_draft *d, tri_text *out) {

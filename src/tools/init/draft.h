@@ -13,6 +13,7 @@ typedef struct tri_draft_memory {
   int64_t     max_tokens; /* in one pass on one rank */
   const char *plan;       /* value of shard.plan */
   const char *offload;    /* value of shard.offload */
+  int         tensor;     /* value of shard.tensor_parallel_size */
 } tri_draft_memory;
 
 /* The choices for a deck. All text is borrowed. */

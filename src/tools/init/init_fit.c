@@ -59,7 +59,7 @@ static tri_status read_measures(planned *p, bool cuda) {
 static tri_status plan_deck(const tri_draft *d, double gpu_bytes, const planned *like, tri_errors *errors,
                             planned *out) {
   tri_text        text = {0}, notes = {0};
-  tri_session_opt opt = {.device = d->cuda ? "cuda" : tri_device_host()};
+  tri_session_opt opt = {.device = d->cuda ? "cuda" : tri_device_host(), .tensor = d->memory.tensor};
   tri_status      st = TRI_OK;
 
   TRI_TRY_DONE(tri_draft_deck(d, &text));
@@ -92,6 +92,23 @@ static tri_status plan(const tri_interview *v, const tri_draft *d, const planned
                       : "");
   }
   TRI_TRY_DONE(read_measures(out, d->cuda));
+done:
+  tri_errors_free(&errors);
+  return st;
+}
+
+/* Plans a draft whose model may not divide among so many ranks. Then *can is false. */
+static tri_status plan_divided(const tri_interview *v, const tri_draft *d, const planned *like, planned *out,
+                               bool *can) {
+  tri_errors errors = {0};
+  tri_status st = TRI_OK;
+
+  *out = (planned){.m.lines = 0};
+  *can = d->per_node % d->memory.tensor == 0;
+  if (!*can) return TRI_OK;
+  TRI_TRY_DONE(plan_deck(d, v->cuda ? v->gpu_bytes : 0, like, &errors, out));
+  *can = !errors.n;
+  if (*can) TRI_TRY_DONE(read_measures(out, d->cuda));
 done:
   tri_errors_free(&errors);
   return st;
@@ -159,11 +176,13 @@ static void size_lines(tri_draft *d, const measured *m) {
 
 /* Cheapest first. Recomputing adds a third to the time of learning. Offloading adds a copy of the state in
  * each step. A plan over all ranks adds a gather of the weights from other nodes in each pass. */
-static const tri_draft_memory ways[] = {{false, 16384, "hybrid", "none"},    {true, 16384, "hybrid", "none"},
-                                        {true, 8192, "hybrid", "none"},      {true, 4096, "hybrid", "none"},
-                                        {true, 4096, "hybrid", "optimizer"}, {true, 2048, "hybrid", "all"},
-                                        {true, 2048, "zero3", "optimizer"},  {true, 1024, "zero3", "all"}};
+static const tri_draft_memory ways[] = {
+    {false, 16384, "hybrid", "none", 1},    {true, 16384, "hybrid", "none", 1},
+    {true, 8192, "hybrid", "none", 1},      {true, 4096, "hybrid", "none", 1},
+    {true, 4096, "hybrid", "optimizer", 1}, {true, 2048, "hybrid", "all", 1},
+    {true, 2048, "zero3", "optimizer", 1},  {true, 1024, "zero3", "all", 1}};
 enum { N_WAYS = sizeof ways / sizeof *ways };
+enum { MOST_TENSOR = 8 }; /* as plan's advice */
 
 /* Sets the host bytes that a rank may plan. The ranks share nine tenths of a node's memory. If the job's
  * nodes are not known, those of this machine count. The space of a GPU without its libraries comes from
@@ -219,23 +238,31 @@ static bool fits(const measured *m, int64_t space) {
   return m->host <= space && (!m->device || m->device <= m->space);
 }
 
-/* Takes the first way that fits. */
+/* Takes the first way that fits. If none does, more GPUs of a node generate as one model. CPU ranks of a node
+ * share one copy of the weights, so more of them would save little. */
 static tri_status choose_memory(const tri_interview *v, tri_draft *d, const measured *first, tri_text *said) {
   planned    base = {.m.lines = 0}, p = base;
+  measured   last = {.lines = 0};
   int64_t    space = 0;
-  int        way = 0;
+  int        most = d->cuda && d->algo->needs & TRI_NEEDS_ANSWERS ? MOST_TENSOR : 1;
+  bool       fit = false, can = true;
   tri_status st = TRI_OK;
 
   TRI_TRY(space_of(v, &space));
-  for (; way < N_WAYS; way++) {
-    d->memory = ways[way];
-    d->memory.max_tokens = tokens_for(d, first, ways[way].max_tokens);
-    if (way > 1) close_plan(&p);
-    TRI_TRY_DONE(plan(v, d, way ? &base : NULL, way ? &p : &base));
-    if (fits(way ? &p.m : &base.m, space)) break;
+  for (int k = 0; !fit; k++) {
+    d->memory = ways[k % N_WAYS];
+    d->memory.max_tokens = tokens_for(d, first, d->memory.max_tokens);
+    d->memory.tensor = 1 << k / N_WAYS;
+    if (d->memory.tensor > most) break;
+    if (k > 1) close_plan(&p);
+    TRI_TRY_DONE(d->memory.tensor > 1 ? plan_divided(v, d, &base, &p, &can)
+                                      : plan(v, d, k ? &base : NULL, k ? &p : &base));
+    if (!can) break;
+    last = k ? p.m : base.m;
+    fit = fits(&last, space);
   }
-  if (way == N_WAYS) TRI_TRY_DONE(refuse(v, &p.m, space));
-  TRI_TRY_DONE(say(v, way ? &p.m : &base.m, space, said));
+  if (!fit) TRI_TRY_DONE(refuse(v, &last, space));
+  TRI_TRY_DONE(say(v, &last, space, said));
   d->planned = said->data;
 done:
   close_plan(&p);
