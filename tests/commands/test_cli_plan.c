@@ -141,6 +141,11 @@ static void ranks_that_generate_as_one_model(void **state) {
   cli_fits(cli_out);
   cli_succeeds(PLAN "grpo.yaml --gpus-per-node 4 --device cpu shard.plan=hybrid train.micro_batch_size=null");
   assert_null(strstr(cli_out, "a model\n"));
+  cli_succeeds(ONE
+               "train grpo.yaml --check --ranks 4 train.micro_batch_size=null shard.tensor_parallel_size=2");
+  cli_shows(cli_err, "2 ranks a model\n"); /* the start screen's lines */
+  cli_shows(cli_err, "  2 models decode 8 ");
+  cli_fits(cli_err);
 }
 
 static void a_screen_holds_it(void **state) {
