@@ -66,7 +66,7 @@ tri_status tri_params_pack(tri_params *p, unit *u, slot *sl, int use, tri_stream
   if (!want[0] && !want[1]) return TRI_OK;
   for (int j = 0; j < u->spec->n_linear; j++) {
     const tri_linear_use *l = &u->spec->linear[j];
-    tri_tensor            x[TRI_MOST_BLOCKS], w;
+    tri_tensor            x[TRI_MOST_BLOCKS] = {{0}}, w;
     for (int i = 0; i < l->n; i++) x[i] = tri_param_view(&u->spec->param[l->first + i], flat, p->opt.dtype);
     w = x[0];
     TRI_ASSERT(w.ndim == 2);
