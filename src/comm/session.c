@@ -108,15 +108,20 @@ static tri_status check_threads(const tri_session *s, const char *name) {
 
 tri_status tri_session_check_threads(const tri_session *s) { return check_threads(s, "run.threads"); }
 
-/* Divides a generating model among `tensor` ranks of a node. */
-static tri_status set_tensor(tri_runtime *rt, int tensor) {
-  if (tensor < 0 || (tensor > 0 && rt->local_size % tensor))
-    TRI_FAIL(
-        TRI_ECONFIG,
-        "a model cannot be divided among %d ranks: a node has %d rank%s here, and the number must divide "
-        "them (tensor_parallel_size)",
-        tensor, rt->local_size, rt->local_size == 1 ? "" : "s");
-  rt->tensor = tensor ? tensor : 1;
+/* Returns the largest common divisor of a and b, both above 0. */
+static int common_divisor(int a, int b) { return b ? common_divisor(b, a % b) : a; }
+
+/* Divides a generating model among ranks of a node. */
+static tri_status set_tensor(const tri_session_opt *opt, tri_session *s) {
+  const char *name = opt->tensor_name ? opt->tensor_name : "shard.tensor_parallel_size";
+  int         tensor = opt->tensor ? opt->tensor : 1, ranks = s->rt.local_size;
+
+  if (opt->tensor_fits && tensor > 0) tensor = common_divisor(tensor, ranks);
+  if (tensor < 0 || ranks % tensor)
+    TRI_FAIL(TRI_ECONFIG, "%s%s%d does not divide the %d rank%s of a node", name,
+             name[0] == '-' ? " " : " = ", tensor, ranks, ranks == 1 ? "" : "s");
+  s->rt.tensor = tensor;
+  s->tensor_name = opt->tensor_name;
   return TRI_OK;
 }
 
@@ -127,7 +132,7 @@ tri_status tri_session_open(const tri_session_opt *opt, tri_session *out) {
   *s = (tri_session){0};
   tri_comm_peers_open(opt->timeout_s);
   TRI_TRY(tri_runtime_open(opt->ranks_per_node, &s->rt));
-  TRI_TRY(set_tensor(&s->rt, opt->tensor));
+  TRI_TRY(set_tensor(opt, s));
   s->place = tri_runtime_place(&s->rt);
   choose_threads(opt, s);
   TRI_TRY(check_threads(s, opt->threads_name ? opt->threads_name : "run.threads"));
@@ -151,7 +156,7 @@ tri_status tri_session_pretend_gpu(const tri_session_opt *opt, int ranks, int ma
 
   *s = (tri_session){.pretended = true};
   TRI_TRY(tri_runtime_pretend(ranks, machine_ranks, opt->ranks_per_node, &s->rt));
-  TRI_TRY(set_tensor(&s->rt, opt->tensor));
+  TRI_TRY(set_tensor(opt, s));
   s->place = tri_runtime_place(&s->rt);
   choose_threads(opt, s);
   if (gpu_bytes)

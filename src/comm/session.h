@@ -19,6 +19,7 @@ typedef struct tri_session {
   tri_place   place;
   int         threads;         /* per rank */
   char        threads_why[64]; /* the reason for their number: "OMP_NUM_THREADS=1" */
+  const char *tensor_name;     /* copy of tri_session_opt.tensor_name */
   /* Host memory that modules take temporarily, outside the plan. They add their share. */
   size_t buffer_bytes;
   bool   pretended;
@@ -32,6 +33,9 @@ typedef struct tri_session_opt {
   double      timeout_s;
   const char *threads_name; /* the user's name for `threads`. NULL: run.threads */
   int         tensor;       /* ranks of a node that generate as one model (comm.h). 0: 1 */
+  const char *tensor_name;  /* the user's name for `tensor`. NULL: shard.tensor_parallel_size */
+  /* If `tensor` does not divide the ranks of a node, take its largest divisor that does. No error then. */
+  bool tensor_fits;
 } tri_session_opt;
 
 /* Collective over MPI_COMM_WORLD. After a failure leave with tri_session_leave. TRI_ECONFIG: opt->tensor does

@@ -104,7 +104,10 @@ static tri_status start(const request *q) {
   tri_config      cfg = {0};
   tri_text        notes = {0};
   char            device[TRI_CONFIG_WORD_BYTES] = "auto";
-  tri_session_opt opt = {device, 0, (int)q->threads, 600, q->threads ? "--threads" : NULL, 1};
+  tri_session_opt opt = {.device = device,
+                         .threads = (int)q->threads,
+                         .timeout_s = 600,
+                         .threads_name = q->threads ? "--threads" : NULL};
   tri_status      st = TRI_OK;
 
   if (q->deck) {

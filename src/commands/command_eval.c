@@ -142,7 +142,7 @@ static tri_status run(const char *model, const tri_eval_request *q, const tri_re
   int64_t          max_new;
   tri_status       st = TRI_OK;
 
-  TRI_TRY_DONE(tri_infer_open(model, q->base, false, q->threads, &f));
+  TRI_TRY_DONE(tri_infer_open(model, q->base, false, q->threads, q->tensor, &f));
   if (f.se.rt.world_rank == 0) tri_infer_warn_greedy(q->num, q->temperature);
   if (q->output)
     TRI_TRY_DONE(
@@ -287,6 +287,9 @@ static int list_flags(tri_eval_request *q, fields *x, const char *reward_help, t
        "type the model computes in (default the run's, or that of the model's files)"},
       TRI_INFER_BASE(&q->base),
       TRI_INFER_THREADS(&q->threads),
+      TRI_INFER_TENSOR(&q->tensor, TRI_INFER_TENSOR_GENERATES(
+                                       "the run's, or its largest divisor that divides the ranks of a "
+                                       "node, else 1")),
       {"--output", TRI_FLAG_TEXT, &q->output, 0, 0, "F.jsonl",
        "write each answer with its rewards to a new file, which `trireme show F.jsonl` shows"},
       {"--json", TRI_FLAG_BOOL, &q->json, 0, 0, NULL, "print one JSON object"}};

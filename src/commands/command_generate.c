@@ -14,7 +14,7 @@
 
 typedef struct request {
   const char            *prompts, *prompt_key, *dtype, *base;
-  int64_t                max_new, top_k, num, seed, threads;
+  int64_t                max_new, top_k, num, seed, threads, tensor;
   double                 temperature, top_p;
   bool                   json, help;
   tri_infer_conversation conversation;
@@ -237,7 +237,7 @@ static tri_status run(const char *model, const request *q) {
   tri_status  st = TRI_OK;
   bool        names; /* A terminal shows each prompt. A script gets answers only. */
 
-  TRI_TRY_DONE(tri_infer_open(model, q->base, false, q->threads, &f));
+  TRI_TRY_DONE(tri_infer_open(model, q->base, false, q->threads, q->tensor, &f));
   if (f.se.rt.world_rank == 0) tri_infer_warn_greedy(q->num, q->temperature);
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], read_input(&f, q, &in)));
   tri_infer_size   size = {q->dtype, (int64_t)in.n * q->num, in.longest, in.max_new, 0, 0};
@@ -285,6 +285,7 @@ static tri_status generate(int argc, char **argv, int *code) {
        "type the model computes in (default the run's, or that of the model's files)"},
       TRI_INFER_BASE(&q.base),
       TRI_INFER_THREADS(&q.threads),
+      TRI_INFER_TENSOR(&q.tensor, TRI_INFER_TENSOR_GENERATES("1")),
       {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL,
        "print one JSON object per answer, with tokens and log-probabilities"}};
   int n;

@@ -15,7 +15,7 @@ enum { BATCH_TOKENS = 2048 }; /* chosen: matrix products run at full speed */
 
 typedef struct request {
   const char            *data, *dtype, *base, *prompt_key, *completion_key, *chosen_key, *rejected_key;
-  int64_t                threads;
+  int64_t                threads, tensor;
   bool                   json, help;
   tri_infer_conversation conversation;
 } request;
@@ -269,7 +269,7 @@ static tri_status run(const char *model, const request *q) {
   texts        x = {.f = &f};
   tri_status   st = TRI_OK;
 
-  TRI_TRY_DONE(tri_infer_open(model, q->base, true, q->threads, &f));
+  TRI_TRY_DONE(tri_infer_open(model, q->base, true, q->threads, q->tensor, &f));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], tri_infer_chat(&f, &q->conversation)));
   TRI_TRY_DONE(find_pairs(&f, q, &x.pairs));
   tri_data_opt opt = tri_infer_data(&f, x.pairs ? TRI_DATA_PAIRS : TRI_DATA_SCORE);
@@ -312,6 +312,9 @@ static tri_status score(int argc, char **argv, int *code) {
       TRI_INFER_CONVERSATION_FLAGS(q.conversation),
       TRI_INFER_BASE(&q.base),
       TRI_INFER_THREADS(&q.threads),
+      TRI_INFER_TENSOR(&q.tensor,
+                       "above 1, the ranks of a node share the weights, and each gathers the layer that it "
+                       "computes. N must divide the ranks of a node (default 1)"),
       {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL,
        "print no summary on stderr. The lines on stdout are JSON in any case"}};
   int n;

@@ -118,6 +118,15 @@ static void put_numbers(const tri_eval_request *q, tri_config *c) {
   c->eval.save = false;
 }
 
+/* Ranks that generate as one model share the weights. An evaluation has no other state. */
+static void put_tensor(const tri_eval_request *q, tri_config *c) {
+  tri_shard_plan *plan = &c->shard.scope;
+
+  if (q->tensor) c->shard.tensor_parallel_size = q->tensor;
+  if (q->tensor > 1 && plan->params == TRI_SHARD_NONE)
+    *plan = (tri_shard_plan){TRI_SHARD_NODE, TRI_SHARD_NODE, TRI_SHARD_NODE};
+}
+
 /* Refuses flags about answers if the run's evaluations generate none. */
 static tri_status refuse_idle(const char *model, const tri_eval_request *q, const tri_config *c) {
   const struct {
@@ -162,6 +171,7 @@ static tri_status apply(const char *model, const tri_eval_request *q, tri_config
   TRI_TRY(put_conversation(&q->conversation, c));
   TRI_TRY(check_base(q->base, model, c));
   put_numbers(q, c);
+  put_tensor(q, c);
   return q->reward ? TRI_OK : check_secrets(model, c);
 }
 
@@ -325,12 +335,18 @@ static tri_status put_base(const char *base, tri_comm *world, tri_config *c) {
   return put_text(path, &c->model.path);
 }
 
-/* Chosen, as in infer.c: ranks share no step, and may work for hours after others are done. */
+/* Chosen, as in infer.c: models share no step, and may work for hours after others are done. */
 static const double late_s = 86400;
 
 static tri_status evaluate(const char *model, const tri_eval_request *q, tri_eval_run *run) {
   tri_session     se = {0};
-  tri_session_opt opt = {"auto", 0, (int)q->threads, late_s, "--threads", 1};
+  tri_session_opt opt = {.device = "auto",
+                         .threads = (int)q->threads,
+                         .timeout_s = late_s,
+                         .threads_name = "--threads",
+                         .tensor = (int)run->cfg.shard.tensor_parallel_size,
+                         .tensor_name = q->tensor ? TRI_INFER_TENSOR_NAME : NULL,
+                         .tensor_fits = !q->tensor};
   tri_trainer     t = {0};
   tri_eval_sum    all, of_set[TRI_CONFIG_EVAL_SETS];
   char            path[TRI_CKPT_PATH_BYTES];

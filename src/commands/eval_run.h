@@ -6,11 +6,11 @@
 #include "config/config.h"
 #include "tools/infer/infer.h"
 
-/* The flags. One that was not given is NULL or TRI_EVAL_NOT_GIVEN, max_new and threads are 0. */
+/* The flags. One that was not given is NULL or TRI_EVAL_NOT_GIVEN, max_new, threads and tensor are 0. */
 enum { TRI_EVAL_NOT_GIVEN = -1 };
 typedef struct tri_eval_request {
   const char            *data, *reward, *dtype, *base, *prompt_key, *answer_key, *output;
-  int64_t                max_new, top_k, num, seed, max_prompts, threads;
+  int64_t                max_new, top_k, num, seed, max_prompts, threads, tensor;
   double                 temperature, top_p;
   bool                   json, help;
   tri_infer_conversation conversation;

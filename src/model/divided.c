@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char KEY[] = "shard.tensor_parallel_size";
-
 /* Returns the param's slot if a rank has only a part of its rows, else TRI_SLOT_COUNT. The slot of joined params is
  * that of the first. */
 static tri_slot cut_slot(const tri_model *m, int unit, int i) {
@@ -34,17 +32,23 @@ static tri_status check(const tri_model *m, int t) {
                {"numbers in its width (hidden_size)", s->C},
                {"numbers in its MLP (intermediate_size)", s->F}};
 
+  const char *name = m->opt.tensor_name ? m->opt.tensor_name : "shard.tensor_parallel_size";
+  const char *is = name[0] == '-' ? " " : " = "; /* a flag or a key */
+
   for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
     if (whole[i].n % t)
-      TRI_FAIL(TRI_ECONFIG, "%s = %d does not divide the model's %lld %s", KEY, t, (long long)whole[i].n,
+      TRI_FAIL(TRI_ECONFIG, "%s%s%d does not divide the model's %lld %s", name, is, t, (long long)whole[i].n,
                whole[i].what);
   for (const tri_tensor_row *row = s->family->tensor; row->name; row++)
     if (strchr(row->shape, 'E') || strchr(row->shape, 'U'))
-      TRI_FAIL(TRI_ECONFIG, "%s = %d: a model of type %s cannot be divided, because it has several matrices in one tensor (%s)",
-               KEY, t, s->family->model_type, row->name);
+      TRI_FAIL(
+          TRI_ECONFIG,
+          "%s%s%d: a model of type %s cannot be divided, because it has several matrices in one tensor (%s)",
+          name, is, t, s->family->model_type, row->name);
   if (tri_heads_normed(m) == 2)
-    TRI_FAIL(TRI_ECONFIG, "%s = %d: a model of type %s cannot be divided, because its norms of q and k read all heads",
-             KEY, t, s->family->model_type);
+    TRI_FAIL(TRI_ECONFIG,
+             "%s%s%d: a model of type %s cannot be divided, because its norms of q and k read all heads",
+             name, is, t, s->family->model_type);
   return TRI_OK;
 }
 

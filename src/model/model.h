@@ -40,6 +40,7 @@ typedef struct tri_model_opt {
   tri_dtype              dtype; /* compute type A */
   tri_shard_plan         plan;
   tri_place              place;           /* with place.tensor above 1, generation is divided (divided.h) */
+  const char            *tensor_name;     /* the user's name for it. NULL: shard.tensor_parallel_size */
   bool                   train, rollout; /* backward is needed, generation is needed */
   bool                   any_order; /* sums of products in any order (kernels.h), so no tri_model_check */
   int64_t                offload;   /* see params.h */

@@ -281,6 +281,7 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_space *
                           .dtype = c->model.dtype,
                           .plan = l->plan,
                           .place = t->se->place,
+                          .tensor_name = t->se->tensor_name,
                           .head = l->head,
                           .train = l->train,
                           .offload = offload(c, l),

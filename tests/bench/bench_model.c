@@ -30,7 +30,7 @@ typedef struct bench {
 } bench;
 
 static void open_all(bench *b, const char *device, const char *config, int64_t most) {
-  const tri_session_opt opt = {device, 0, 0, 600, NULL, 1};
+  const tri_session_opt opt = {.device = device, .timeout_s = 600};
   const int64_t         prefill = tri_sampler_prefill(most, b->prompt_len);
   const tri_sampler_opt so = {
       .max_sequences = (int)most, .max_prompt = b->prompt_len, .max_new = b->max_new, .max_prefill = prefill};

@@ -52,7 +52,7 @@ static tri_sampler_opt sampler_options(const bench *b) {
 }
 
 static void open_all(bench *b, const char *device, const char *config) {
-  const tri_session_opt  opt = {device, 0, 0, 600, NULL, 1};
+  const tri_session_opt  opt = {.device = device, .timeout_s = 600};
   const tri_sampler_opt  so = sampler_options(b);
   const tri_model_shape *shape;
 

@@ -23,7 +23,7 @@ static inline void *test_alloc(int64_t n, size_t size) {
 
 /* test_device() with one thread per rank, since the tests share a machine. */
 static inline void session_open(tri_session *se, int ranks_per_node) {
-  tri_session_opt opt = {test_device(), ranks_per_node, 1, 0, NULL, 1};
+  tri_session_opt opt = {.device = test_device(), .ranks_per_node = ranks_per_node, .threads = 1};
   OK(tri_session_open(&opt, se));
 }
 

@@ -548,7 +548,7 @@ static void links_of_the_output_are_looked_at(void **state) {
 static void the_lock_is_looked_at_and_not_kept(void **state) {
   static const char *const part[] = {"run.output|locked"};
   static char *const       key[] = {"run.output=locked"};
-  tri_session_opt          opt = {"cpu", 0, 1, 0, NULL, 1};
+  tri_session_opt          opt = {.device = "cpu", .threads = 1};
   tri_session              se = {0};
   tri_trainer              t = {0};
   tri_config               cfg = {0};

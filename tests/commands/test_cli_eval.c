@@ -56,6 +56,66 @@ static void ranks_say_the_same(void **state) {
   cli_sh("cmp one .out");
 }
 
+#define FOUR   "'" TRI_MPIEXEC "' --allow-run-as-root --oversubscribe -n 4 '" TRI_PROGRAM "' "
+#define AS_ONE " --tensor-parallel-size "
+
+/* Under mpirun a terminal's output shows some characters in another way, so texts are left out. */
+static const char *const divided_commands[] = {
+    "generate wide --prompts asked.jsonl --num 3 --max-new 9 --json",
+    "generate wide 1 2 3 --max-new 9 --dtype bf16 --json",
+    "eval wide --data figures.jsonl --reward exact --json --output answers.jsonl " ASK,
+    "eval learned --json --num 3 --temperature 1 --output answers.jsonl",
+    "score wide sft.jsonl --dtype bf16"};
+
+/* Runs the command. Its stdout and answers become the file `to`. */
+static void divided_run(const char *launch, const char *command, const char *size, const char *to) {
+  char all[1024];
+
+  cli_sh("rm -f answers.jsonl");
+  snprintf(all, sizeof all, "%s%s%s%s", launch, command, size[0] ? AS_ONE : "", size);
+  cli_succeeds(all);
+  cli_sh("sed 's/\"response\": .*\"tokens\"/\"tokens\"/' .out >%s; "
+         "if [ -f answers.jsonl ]; then cat answers.jsonl "
+         ">>%s; fi; test -s %s",
+         to, to, to);
+}
+
+/* The run's deck has 2 ranks, with adapters. */
+static void ranks_generate_as_one(void **state) {
+  (void)state;
+  cli_sh("sed 's/\"num_key_value_heads\": 2/\"num_key_value_heads\": 4/' config.json >wide.json");
+  cli_succeeds(ONE SFT "run.output=broad model.config=wide.json");
+  cli_succeeds(ONE "export broad wide");
+  cli_succeeds(TWO GRPO
+               "run.output=learned model.config=null model.tokenizer=null model.path=wide lora.rank=4 "
+               "train.learning_rate=1e-2 eval.steps=1 data.eval=rl.jsonl checkpoint.save_final=true "
+               "shard.tensor_parallel_size=2");
+  for (size_t i = 0; i < sizeof divided_commands / sizeof *divided_commands; i++) {
+    divided_run(ONE, divided_commands[i], "", "one");
+    divided_run(TWO, divided_commands[i], "2", "two");
+    divided_run(FOUR, divided_commands[i], i % 2 ? "4" : "2", "four");
+    cli_sh("cmp one two && cmp one four");
+  }
+}
+
+/* The deck of a run has a size that may not fit here. A flag must fit. */
+static void a_size_must_divide(void **state) {
+  (void)state;
+  divided_run(ONE, divided_commands[3], "1", "one");
+  divided_run(TWO, divided_commands[3], "", "two");
+  cli_sh("cmp one two");
+  cli_refuses(64, ONE "eval learned --tensor-parallel-size 2", "set_tensor", "--tensor-parallel-size 2",
+              "1 ");
+  cli_refuses(64, ONE "score wide sft.jsonl --tensor-parallel-size 2", "set_tensor",
+              "--tensor-parallel-size 2");
+  cli_refuses(64, FOUR "generate wide 1 --tensor-parallel-size 3", "set_tensor", "--tensor-parallel-size 3",
+              "4 ");
+  cli_refuses(64, FOUR "generate model 1 --tensor-parallel-size 4", "check", "--tensor-parallel-size 4",
+              "2 ");
+  cli_refuses(64, TWO GRPO "shard.tensor_parallel_size=3", "set_tensor", "shard.tensor_parallel_size = 3",
+              "2 ");
+}
+
 /* A pattern extracts no result from an answer. For one answer to a prompt, figures of k are not shown. */
 static void what_is_not_had_is_left_out(void **state) {
   (void)state;
@@ -152,6 +212,8 @@ static void equal_answers_are_told(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(figures_are_those_of_the_answers),
                                      cmocka_unit_test(ranks_say_the_same),
+                                     cmocka_unit_test(ranks_generate_as_one),
+                                     cmocka_unit_test(a_size_must_divide),
                                      cmocka_unit_test(a_run_is_evaluated_at_its_own_length),
                                      cmocka_unit_test(a_cure_is_a_flag_of_eval),
                                      cmocka_unit_test(what_is_not_had_is_left_out),

@@ -37,7 +37,10 @@ static tri_status open_model(bench *b, const char *name, const way *w) {
   tri_model_opt opt;
 
   memset(b, 0, sizeof *b);
-  OK(tri_session_open(&(tri_session_opt){test_device(), w->ranks_per_node, 1, 0, NULL, w->tensor}, &b->se));
+  OK(tri_session_open(
+      &(tri_session_opt){
+          .device = test_device(), .ranks_per_node = w->ranks_per_node, .threads = 1, .tensor = w->tensor},
+      &b->se));
   golden_open_model(&b->g, name);
   opt = model_options(&b->g, &b->se, w->type, 64);
   opt.rollout = true;

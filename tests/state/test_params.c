@@ -184,7 +184,10 @@ static void open_store(int ranks_per_node, bool train, bool rollout) {
   int64_t          all = 0, sum;
 
   tensor = rollout ? together : 1;
-  OK(tri_session_open(&(tri_session_opt){test_device(), ranks_per_node, 1, 0, NULL, tensor}, se));
+  OK(tri_session_open(
+      &(tri_session_opt){
+          .device = test_device(), .ranks_per_node = ranks_per_node, .threads = 1, .tensor = tensor},
+      se));
   OK(kernels()->linear_open(se->device, &spec, &linear));
   spec.n_out /= tensor;
   OK(kernels()->linear_open(se->device, &spec, &linear_part));

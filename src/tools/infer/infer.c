@@ -15,7 +15,7 @@
 
 enum { MOST_NEW = 128 }; /* chosen: default length of an answer */
 
-/* Chosen: ranks share no step, and may work for hours after others are done. These commands have no flag for
+/* Chosen: models share no step, and may work for hours after others are done. These commands have no flag for
  * the timeout. A rank that dies or hangs is still named within seconds. */
 static const double late_s = 86400;
 
@@ -52,8 +52,14 @@ static tri_status open_model(const char *path, const char *base, tri_comm *world
   return tri_agree(world, tri_source_add_adapters(*out, path, world->rank == 0, 0));
 }
 
-tri_status tri_infer_open(const char *model, const char *base, bool any, int64_t threads, tri_infer *out) {
-  tri_session_opt opt = {"auto", 0, (int)threads, late_s, "--threads", 1};
+tri_status tri_infer_open(const char *model, const char *base, bool any, int64_t threads, int64_t tensor,
+                          tri_infer *out) {
+  tri_session_opt opt = {.device = "auto",
+                         .threads = (int)threads,
+                         .timeout_s = late_s,
+                         .threads_name = "--threads",
+                         .tensor = (int)tensor,
+                         .tensor_name = TRI_INFER_TENSOR_NAME};
   char            path[TRI_CKPT_PATH_BYTES];
 
   TRI_TRY(tri_session_open(&opt, &out->se));
@@ -235,15 +241,16 @@ static tri_status choose_factors(const tri_infer *f, int64_t longest, bool *is_l
  * as the plan leaves memory for. */
 static tri_status open_sampler(tri_infer *f, const tri_infer_size *size, tri_dtype dtype, int64_t rows,
                                int64_t prefill) {
-  tri_session *se = &f->se;
-  int64_t      full = tri_sampler_full_pages(rows, size->max_prompt, size->max_new), pages = full,
+  tri_session    *se = &f->se;
+  tri_model_shape shape = tri_model_cache_shape(f->model);
+  int64_t         full = tri_sampler_full_pages(rows, size->max_prompt, size->max_new), pages = full,
           least = tri_sampler_least_pages(size->max_prompt, size->max_new);
   tri_sampler_opt so = {.max_sequences = (int)rows,
                         .max_prompt = size->max_prompt,
                         .max_new = size->max_new,
                         .max_prefill = prefill};
 
-  TRI_TRY(tri_sampler_fit_pages(se, tri_sampler_page_bytes(tri_source_shape(f->source), dtype), &pages));
+  TRI_TRY(tri_sampler_fit_pages(se, tri_sampler_page_bytes(&shape, dtype), &pages));
   if (pages < full && least < full) {
     so.max_pages = larger(pages, least);
     so.max_prefill = larger(prefill, size->max_prompt + size->max_new);
@@ -254,24 +261,29 @@ static tri_status open_sampler(tri_infer *f, const tri_infer_size *size, tri_dty
 tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
   tri_session  *se = &f->se;
   tri_comm     *world = se->comm[TRI_WORLD];
-  int64_t       decode = (size->n_answers + world->size - 1) / world->size, prefill, longest;
+  int64_t       models = world->size / se->place.tensor;
+  int64_t       decode = (size->n_answers + models - 1) / models, prefill, longest;
   tri_dtype     dtype = size->dtype ? tri_dtype_named(size->dtype) : TRI_BF16;
   bool          scored = tri_source_shape(f->source)->scored;
   unsigned      reads = scored ? TRI_LOSS_VALUE | TRI_LOSS_LAST : 0;
   tri_model_opt mo = {.shape = tri_source_shape(f->source),
                       .head = scored ? TRI_HEAD_SCALAR : TRI_HEAD_TOKENS,
                       .place = se->place,
+                      .tensor_name = se->tensor_name,
                       .lora = *tri_source_lora(f->source),
                       .rollout = size->n_answers > 0,
                       .label = "model"};
 
+  if (se->place.tensor > 1) mo.plan = (tri_shard_plan){TRI_SHARD_NODE, TRI_SHARD_NODE, TRI_SHARD_NODE};
   if (size->n_answers) TRI_TRY(tri_agree(world, check_end(f)));
   if (!size->dtype) TRI_TRY(tri_agree(world, tri_source_dtype(f->source, &dtype)));
   mo.dtype = dtype;
   decode = tri_sampler_most(se->device, decode);
   prefill = tri_sampler_prefill(decode, size->max_prompt);
-  mo.max_tokens = larger(size->max_score, larger(prefill, decode));
-  if (decode) mo.max_tokens = larger(mo.max_tokens, size->max_prompt + size->max_new); /* prefilled again */
+  mo.max_held_tokens = larger(prefill, decode);
+  if (decode) /* prefilled again */
+    mo.max_held_tokens = larger(mo.max_held_tokens, size->max_prompt + size->max_new);
+  mo.max_tokens = larger(size->max_score, mo.max_held_tokens);
   mo.max_rows = larger(size->max_score, decode);
   mo.max_positions = larger(size->max_score, size->max_prompt + size->max_new);
   longest = larger(size->longest_score, size->max_prompt + size->max_new);

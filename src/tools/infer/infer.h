@@ -26,15 +26,24 @@ typedef struct tri_infer {
 /* Collective over MPI_COMM_WORLD. Opens the session and the model's small files. The caller then measures its
  * data and calls tri_infer_ready. `base` is the base model of a checkpoint's adapters. NULL takes its place
  * in the run. `any` accepts a model with a scalar head, which else gives TRI_EINPUT. `threads` is the number
- * of each rank, 0 for the default of session.h. */
+ * of each rank, 0 for the default of session.h. `tensor` ranks of a node generate as one model, 0: 1. If it
+ * is above 1, the ranks of a node share the weights. */
 TRI_CHECKED tri_status tri_infer_open(const char *model, const char *base, bool any, int64_t threads,
-                                      tri_infer *out);
+                                      int64_t tensor, tri_infer *out);
 #define TRI_INFER_THREADS(where)                                                                             \
   {                                                                                                          \
     "--threads", TRI_FLAG_I64, where, 1, 4096, "N",                                                          \
         "threads of each rank, at most its share of the cores (default that share, less under a cgroup "     \
         "CPU quota, OMP_NUM_THREADS or OMP_THREAD_LIMIT)"                                                    \
   }
+#define TRI_INFER_TENSOR_NAME "--tensor-parallel-size"
+#define TRI_INFER_TENSOR(where, what)                                                                        \
+  { TRI_INFER_TENSOR_NAME, TRI_FLAG_I64, where, 1, 4096, "N", what }
+/* For a command that generates. `otherwise` is its default. */
+#define TRI_INFER_TENSOR_GENERATES(otherwise)                                                                \
+  "ranks of a node that generate as one model, each with a part of every matrix. The answers are the same "  \
+  "for every N. N must divide the ranks of a node, the model's heads, key/value heads, width and mlp "       \
+  "(default " otherwise ")"
 #define TRI_INFER_BASE(where)                                                                                \
   {                                                                                                          \
     "--base", TRI_FLAG_TEXT, where, 0, 0, "FOLDER",                                                          \

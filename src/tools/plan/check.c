@@ -89,8 +89,10 @@ static void say_resume(const tri_trainer *t) {
 
 /* Ranks that do not fill their nodes are an error. The rest is then checked as for one node. */
 static tri_status open_session(const tri_config *cfg, const ranks *n, tri_errors *errors, tri_session *se) {
-  tri_session_opt opt = {tri_device_host(), (int)cfg->run.ranks_per_node, (int)cfg->run.threads, 0, NULL,
-                         (int)cfg->shard.tensor_parallel_size};
+  tri_session_opt opt = {.device = tri_device_host(),
+                         .ranks_per_node = (int)cfg->run.ranks_per_node,
+                         .threads = (int)cfg->run.threads,
+                         .tensor = (int)cfg->shard.tensor_parallel_size};
   int64_t         before = errors->n;
 
   TRI_TRY(tri_error_note(tri_session_pretend(&opt, n->all, n->here, se), errors));

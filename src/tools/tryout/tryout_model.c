@@ -49,7 +49,7 @@ tri_status tri_tryout_model_open(tri_tryout_model *m, const tri_config *c, const
     TRI_FAIL(TRI_EARG, "a reward model runs on one rank here. Start trireme reward without mpirun or srun");
   tri_config_word("model.dtype", (int)c->model.dtype, dtype);
   m->open = true;
-  TRI_TRY(tri_infer_open(path, NULL, true, c->run.threads, &m->infer));
+  TRI_TRY(tri_infer_open(path, NULL, true, c->run.threads, 1, &m->infer));
   TRI_TRY(tri_error_about(check_model(m, a, n, &longest), "reward.path"));
   m->max_tokens = longest > BATCH_TOKENS ? longest : BATCH_TOKENS;
   size.max_score = m->max_tokens;
