@@ -233,8 +233,9 @@ tri_status tri_adapters_check(tri_model *m, const tri_block_call *c, tri_stream 
   for (int i = 0; i < TRI_SLOT_HEAD; i++) {
     const tri_adapter_slot *a = &m->adapters.slot[i];
     if (!a->n || !c->a.t) continue;
-    TRI_TRY(m->k->linear_check(s, a->down, c->a.packed_fwd[a->product]));
-    TRI_TRY(m->k->linear_check(s, a->up, c->a.packed_fwd[a->product + 1]));
+    if (!tri_is_divided(m, c)) TRI_TRY(m->k->linear_check(s, a->down, c->a.packed_fwd[a->product]));
+    TRI_TRY(
+        m->k->linear_check(s, tri_is_divided(m, c) ? a->up_part : a->up, c->a.packed_fwd[a->product + 1]));
   }
   return TRI_OK;
 }

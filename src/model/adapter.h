@@ -46,7 +46,8 @@ TRI_CHECKED tri_status tri_adapters_open(tri_model *m, tri_comm *const comm[TRI_
 void                   tri_adapters_close(tri_adapters *a, const tri_kernels *k);
 /* Not collective. The products may be used from here on. */
 TRI_CHECKED tri_status tri_adapters_start(tri_model *m);
-/* Not collective. Runs linear_check on the adapter products of an acquired layer. */
+/* Not collective. Runs linear_check on the adapter products of an acquired layer. In a divided call it checks
+ * those of this rank's rows. */
 TRI_CHECKED tri_status tri_adapters_check(tri_model *m, const struct tri_block_call *c, tri_stream *s);
 
 /* Collective over the parameter scope (the first two) or the gradient scope (the last, with `last` over

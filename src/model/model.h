@@ -88,8 +88,8 @@ tri_comm       *tri_model_tensor(const tri_model *m);
  * Their memory stays planned. */
 TRI_CHECKED tri_status tri_model_hold(tri_model *m, bool hold, tri_stream *s);
 /* Collective over the parameter scope. Fails with TRI_EDEVICE if the rows of a product depend on the other
- * rows of the batch on this device, so that `run.sampler: exact` cannot be promised. Weights must be
- * filled. */
+ * rows of the batch on this device, or if a divided model's columns have other bits than the whole's. Then
+ * `run.sampler: exact` cannot be promised. Other ranks may succeed. Weights must be filled. */
 TRI_CHECKED tri_status tri_model_check(tri_model *m, tri_stream *s);
 
 /* The head's results for the K chosen rows, device memory f32 [K]. data is NULL for results this model's head

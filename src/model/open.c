@@ -243,24 +243,36 @@ void tri_model_adapt(tri_model *m, bool on) {
   m->adapters.off = !on;
 }
 
-/* Checks products [first, end) with the unit's weights, if *st is still TRI_OK. A rank with a failed product
- * still takes part in the gathers of the others. */
-static tri_status check_products(tri_model *m, int unit, int first, int end, tri_status *st, tri_stream *s) {
-  tri_block_call c = {.unit = unit};
+/* Checks products [first, end) with the unit's weights, or in a divided mode with this rank's slice of them.
+ * Does nothing if *st is not TRI_OK. A rank with a failed product still takes part in the gathers of the
+ * others. */
+static tri_status check_products(tri_model *m, tri_block_mode mode, int unit, int first, int end,
+                                 tri_status *st, tri_stream *s) {
+  tri_block_call     c = {.mode = mode, .unit = unit};
+  tri_linear *const *linear = tri_is_divided(m, &c) ? m->divided.linear : m->linear;
 
   TRI_TRY(tri_unit_acquire(m, &c, TRI_USE_FWD, -1, s));
   for (int i = first; i < end && *st == TRI_OK; i++)
-    *st = m->k->linear_check(s, m->linear[i], c.w.packed_fwd[m->slots[unit].product[i]]);
+    *st = m->k->linear_check(s, linear[i], c.w.packed_fwd[m->slots[unit].product[i]]);
   if (*st == TRI_OK && first == 0) *st = tri_adapters_check(m, &c, s);
   return tri_unit_release(m, &c, s);
+}
+
+/* Checks the products of layer 0, which are those of all layers, and the head's. */
+static tri_status check_units(tri_model *m, tri_block_mode mode, tri_status *st, tri_stream *s) {
+  TRI_TRY(check_products(m, mode, tri_unit_of_layer(0), 0, TRI_SLOT_HEAD, st, s));
+  if (!m->head.ops->sample) return TRI_OK; /* a head that draws no tokens need not promise equal bits */
+  return check_products(m, mode, m->tied ? 0 : tri_unit_of_head(m), TRI_SLOT_HEAD, TRI_SLOT_PRODUCTS, st, s);
 }
 
 tri_status tri_model_check(tri_model *m, tri_stream *s) {
   tri_status st = TRI_OK;
 
   TRI_TRY(tri_workspace_take(m, s));
-  TRI_TRY(check_products(m, tri_unit_of_layer(0), 0, TRI_SLOT_HEAD, &st, s));
-  if (m->head.ops->sample) /* a head that draws no tokens need not promise equal bits */
-    TRI_TRY(check_products(m, m->tied ? 0 : tri_unit_of_head(m), TRI_SLOT_HEAD, TRI_SLOT_PRODUCTS, &st, s));
+  TRI_TRY(check_units(m, TRI_BLOCK_FORWARD, &st, s));
+  if (m->divided.t == 1) return st;
+  TRI_TRY(tri_model_hold(m, true, s));
+  TRI_TRY(check_units(m, TRI_BLOCK_DECODE, &st, s));
+  TRI_TRY(tri_model_hold(m, false, s));
   return st;
 }

@@ -19,6 +19,48 @@ typedef struct bench {
   int64_t      held; /* planned bytes of weights in generation */
 } bench;
 
+/* The device's tables, which note the parts of products, and count and refuse their checks. */
+enum { MOST_PARTS = 16 };
+static tri_device_ops    spied;
+static tri_kernels       kernels, real;
+static const tri_linear *noted[MOST_PARTS];
+static int               n_noted, checks[MOST_PARTS], others; /* others: checks of whole products */
+static int               refused = -1;                        /* a part, or -1 */
+
+static tri_status note_open(tri_device *d, const tri_linear_spec *spec, tri_linear **out) {
+  tri_status st = real.linear_open(d, spec, out);
+
+  if (st != TRI_OK || !spec->whole) return st;
+  CHECK(n_noted < MOST_PARTS);
+  noted[n_noted++] = *out;
+  return TRI_OK;
+}
+
+static tri_status note_check(tri_stream *s, tri_linear *l, const void *packed_fwd) {
+  int i = 0;
+
+  while (i < n_noted && noted[i] != l) i++;
+  if (i == n_noted) {
+    others++;
+    return real.linear_check(s, l, packed_fwd);
+  }
+  CHECK(packed_fwd);
+  checks[i]++;
+  if (i == refused) TRI_FAIL(TRI_EDEVICE, "part %d", i);
+  return real.linear_check(s, l, packed_fwd);
+}
+
+static void spy(tri_device *d) {
+  spied = *d->ops;
+  kernels = real = *spied.kernels;
+  kernels.linear_open = note_open;
+  kernels.linear_check = note_check;
+  spied.kernels = &kernels;
+  d->ops = &spied;
+  n_noted = others = 0;
+  memset(checks, 0, sizeof checks);
+}
+
 typedef struct way {
   tri_dtype type;
   int       ranks_per_node, tensor; /* ranks of a node, 0: all. ranks that generate as one model */
@@ -41,6 +83,7 @@ static tri_status open_model(bench *b, const char *name, const way *w) {
       &(tri_session_opt){
           .device = test_device(), .ranks_per_node = w->ranks_per_node, .threads = 1, .tensor = w->tensor},
       &b->se));
+  spy(b->se.device);
   golden_open_model(&b->g, name);
   opt = model_options(&b->g, &b->se, w->type, 64);
   opt.rollout = true;
@@ -161,8 +204,36 @@ static void what_cannot_be_divided_is_named(void **state) {
   refuses("model/olmo2", &(way){TRI_F32, 0, 2, false, 4}, "olmo2");
 }
 
+/* A part's check fails on one rank alone, while the others go on. */
+static void parts_are_checked(void **state) {
+  const way   ways[] = {{TRI_F32, 0, 1, true, 4}, {TRI_F32, 0, 2, false, 4}, {TRI_BF16, 0, 2, true, 4}};
+  const char *names[] = {"model/llama", "model/qwen3"};
+  const bool  fails = world->rank == world->size - 1;
+  bench       b;
+
+  (void)state;
+  for (size_t k = 0; k < 2 * sizeof ways / sizeof *ways; k++) {
+    const way *w = &ways[k / 2];
+    refused = -1;
+    open_bench(&b, names[k % 2], w);
+    int parts = w->tensor == 1 ? 0 : w->lora ? 9 : 5;
+    CHECK(n_noted == parts, "%d parts", n_noted);
+    OK(tri_model_check(b.m, b.se.stream));
+    CHECK(others == (w->lora ? 13 : 5), "%d checks", others);
+    for (int i = 0; i < n_noted; i++)
+      CHECK(checks[i] == 1, "part %d of %d: %d checks", i, n_noted, checks[i]);
+    for (int i = 0; i < n_noted; i++) {
+      refused = fails ? i : -1;
+      CHECK(tri_model_check(b.m, b.se.stream) == (fails ? TRI_EDEVICE : TRI_OK), "part %d", i);
+      tri_error_clear();
+    }
+    close_bench(&b);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(ranks_generate_as_one),
-                                     cmocka_unit_test(what_cannot_be_divided_is_named)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(parts_are_checked),
+                                     cmocka_unit_test(what_cannot_be_divided_is_named),
+                                     cmocka_unit_test(ranks_generate_as_one)};
   return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }
