@@ -8,6 +8,7 @@
 #include "tools/bench/bench_report.h"
 #include "comm/runtime.h"
 #include "commands.h"
+#include "tools/infer/infer.h"
 #include "tools/plan/plan.h"
 
 #include <stdio.h>
@@ -18,6 +19,7 @@ typedef struct request {
   char      **args;
   int         n_args;
   int64_t     threads; /* 0 takes the deck's run.threads, else session.h's default */
+  int64_t     tensor;  /* 0 takes the deck's shard.tensor_parallel_size, else 1 */
   double      seconds;
   bool        json;
 } request;
@@ -90,6 +92,7 @@ static tri_status measure(const request *q, const tri_session_opt *opt, const ch
   tri_bench_case_default(c);
   TRI_TRY_DONE(tri_agree(world, q->deck && world->rank == 0 ? read_deck(q, &se, c) : TRI_OK));
   TRI_TRY_DONE(tri_bench_case_share(world, c));
+  c->tensor = se.place.tensor;
   TRI_TRY_DONE(tri_bench_run(&se, c, folder, q->seconds, r));
   TRI_TRY_DONE(tri_agree(world, world->rank == 0 ? print(q, c, r) : TRI_OK));
 done:
@@ -107,7 +110,9 @@ static tri_status start(const request *q) {
   tri_session_opt opt = {.device = device,
                          .threads = (int)q->threads,
                          .timeout_s = 600,
-                         .threads_name = q->threads ? "--threads" : NULL};
+                         .threads_name = q->threads ? "--threads" : NULL,
+                         .tensor = (int)q->tensor,
+                         .tensor_name = q->tensor ? TRI_INFER_TENSOR_NAME : NULL};
   tri_status      st = TRI_OK;
 
   if (q->deck) {
@@ -117,6 +122,7 @@ static tri_status start(const request *q) {
     tri_config_word("run.device", cfg.run.device, device);
     opt.ranks_per_node = (int)cfg.run.ranks_per_node;
     if (!q->threads) opt.threads = (int)cfg.run.threads;
+    opt.tensor = (int)cfg.shard.tensor_parallel_size;
     opt.timeout_s = cfg.run.timeout_s;
   }
   st = measure(q, &opt, q->deck ? cfg.run.output : ".");
@@ -126,15 +132,23 @@ done:
   return st;
 }
 
-/* Turns --threads into the deck's key, so that the plan and the session use the same number of threads. */
-static tri_status start_with_threads(request *q) {
-  char       key[40], **args = NULL;
+/* Turns flags into the deck's keys, so that the plan and the session use the same numbers. */
+static tri_status start_with_keys(request *q) {
+  const struct {
+    const char *key;
+    int64_t     value; /* 0: the flag was not given */
+  } flag[] = {{"run.threads", q->threads}, {"shard.tensor_parallel_size", q->tensor}};
+  enum { FLAGS = sizeof flag / sizeof *flag };
+  char       key[FLAGS][64], **args = NULL;
   tri_status st = TRI_OK;
 
-  TRI_TRY(TRI_ALLOC(args, q->n_args + 1));
+  TRI_TRY(TRI_ALLOC(args, q->n_args + FLAGS));
   for (int i = 0; i < q->n_args; i++) args[i] = q->args[i];
-  snprintf(key, sizeof key, "run.threads=%lld", (long long)q->threads);
-  args[q->n_args++] = key;
+  for (int i = 0; i < FLAGS; i++) {
+    if (!flag[i].value) continue;
+    snprintf(key[i], sizeof key[i], "%s=%lld", flag[i].key, (long long)flag[i].value);
+    args[q->n_args++] = key[i];
+  }
   q->args = args;
   st = start(q);
   TRI_FREE(args);
@@ -150,6 +164,8 @@ static tri_status bench(int argc, char **argv, int *code) {
       {"--threads", TRI_FLAG_I64, &q.threads, 1, 4096, "N",
        "threads of each rank, at most its share of the cores (default the deck's run.threads, else that "
        "share, less under a cgroup CPU quota, OMP_NUM_THREADS or OMP_THREAD_LIMIT)"},
+      TRI_INFER_TENSOR(&q.tensor, "ranks of a node that decode as one model (default the deck's "
+                                  "shard.tensor_parallel_size, else 1)"),
       {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL,
        "print one JSON object (tests/bench/README.md explains its names)"}};
   int  n;
@@ -162,7 +178,7 @@ static tri_status bench(int argc, char **argv, int *code) {
     TRI_FAIL(TRI_EARG, "'%s': the deck comes first. Usage: trireme bench %s", argv[0],
              tri_command_bench.usage);
   if (n > 0) q.deck = argv[0], q.args = argv + 1, q.n_args = n - 1;
-  return q.deck && q.threads ? start_with_threads(&q) : start(&q);
+  return q.deck && (q.threads || q.tensor) ? start_with_keys(&q) : start(&q);
 }
 
 const tri_command tri_command_bench = {

@@ -80,7 +80,10 @@ static void floors_and_rates(void **state) {
   assert_true(tri_bench_tokens_per_s(&c, &r) == 2 * 1024 * 2 / 3.75);
   assert_true(tri_attention_pass_s(r.attention) == 0.375);
   assert_true(tri_bench_decode_floor_s(&r.decode[1]) == 0.125);
-  assert_true(tri_bench_decode_tokens_per_s(&r, &r.decode[1]) == 16);
+  assert_true(tri_bench_decode_tokens_per_s(&c, &r, &r.decode[1]) == 16);
+  c.tensor = 2; /* the ranks are one model */
+  assert_true(tri_bench_decode_tokens_per_s(&c, &r, &r.decode[1]) == 8);
+  assert_true(tri_bench_decode_bytes(&c, 0, 10) == 123532032.0);
 }
 
 /* Checks that one line of the screen has all facts, in any order. */

@@ -74,6 +74,17 @@ static void check_step(const json_t *root) {
   assert_true(number(step, "times") >= 1);
 }
 
+/* Returns the bytes of a model in f32 with the keys and values of n sequences, divided among its ranks. */
+static double bytes_to_read(const json_t *root, double n, double tokens) {
+  const json_t *m = json_object_get(root, "model");
+  double        C = number(m, "width"), L = number(m, "layers"), D = number(m, "head_width"),
+         q = number(m, "heads") * D, kv = number(m, "kv_heads") * D,
+         layer = 2 * C * (q + kv) + 3 * C * number(m, "mlp_width");
+
+  return 4 * (L * layer + C * number(m, "vocabulary") + n * tokens * L * 2 * kv) /
+         number(root, "tensor_parallel_size");
+}
+
 static void check_decode(const json_t *root) {
   static const int at_once[] = {1, 4, 16, 32};
   const json_t    *list = json_object_get(root, "decode"), *d;
@@ -83,10 +94,12 @@ static void check_decode(const json_t *root) {
   json_array_foreach(list, i, d) {
     assert_int_equal(number(d, "sequences"), at_once[i]);
     share_is_floor_over_time(d, "step");
+    is_about(number(d, "read_bytes"), bytes_to_read(root, at_once[i], number(d, "tokens_of_sequence")));
     is_about(number(d, "step_floor_s"),
              number(d, "read_bytes") * number(root, "ranks_of_machine") / number(d, "read_bytes_per_s"));
-    is_about(number(d, "decode_tokens_per_s"),
-             number(d, "sequences") * number(root, "ranks") / number(d, "step_s"));
+    is_about(number(d, "decode_tokens_per_s"), number(d, "sequences") * number(root, "ranks") /
+                                                   number(root, "tensor_parallel_size") /
+                                                   number(d, "step_s"));
   }
 }
 
@@ -120,6 +133,7 @@ static void one_rank(void **state) {
 
   (void)state;
   assert_int_equal(number(root, "ranks"), 1);
+  assert_int_equal(number(root, "tensor_parallel_size"), 1);
   assert_string_equal(json_string_value(json_object_get(root, "device")), "cpu");
   assert_string_equal(json_string_value(json_object_get(root, "dtype")), "f32");
   assert_int_equal(number(json_object_get(root, "model"), "layers"), 2);
@@ -151,6 +165,22 @@ static void two_ranks_that_pretend_to_be_two_nodes(void **state) {
   assert_string_equal(json_string_value(json_object_get(json_array_get(list, 1), "scope")), "cross");
   assert_true(number(json_array_get(list, 1), "gather_bytes_per_s") > 0);
   json_decref(root);
+}
+
+/* The ranks decode as one model, by a key or by a flag. Training is as without. */
+static void ranks_that_decode_as_one(void **state) {
+  json_t *root = bench_of(PAIR DECK "--tensor-parallel-size 2 --json");
+
+  (void)state;
+  assert_int_equal(number(root, "tensor_parallel_size"), 2);
+  check_products(root);
+  check_step(root);
+  check_decode(root);
+  json_decref(root);
+  cli_succeeds(PAIR DECK "shard.tensor_parallel_size=2");
+  cli_fits(cli_out);
+  cli_says(cli_out, "decode", "2 ranks", "32");
+  cli_refuses(64, PAIR DECK "--tensor-parallel-size 3", "set_tensor", "--tensor-parallel-size 3", "2 ");
 }
 
 static int lines_of(const char *text) {
@@ -196,7 +226,8 @@ static void what_cannot_be_timed_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_rank), cmocka_unit_test(two_ranks_that_pretend_to_be_two_nodes),
-      cmocka_unit_test(a_screen_holds_it), cmocka_unit_test(what_cannot_be_timed_is_refused)};
+      cmocka_unit_test(ranks_that_decode_as_one), cmocka_unit_test(a_screen_holds_it),
+      cmocka_unit_test(what_cannot_be_timed_is_refused)};
 
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }

@@ -94,6 +94,7 @@ tri_status tri_attention_time(tri_session *se, const tri_bench_case *c, const tr
   for (int k = 0; k < TRI_KINDS; k++) {
     if (!out[k].layers) continue;
     a.rule = tri_model_attention(model, (tri_layer_kind)k);
+    a.rule.heads = (tri_heads){c->shape.H, c->shape.G, c->shape.D}; /* generation may divide them */
     a.rule.longest = c->size.length;
     out[k].window = a.rule.window;
     out[k].flops = 4.0 * c->shape.H * c->shape.D * (double)c->size.sequences *

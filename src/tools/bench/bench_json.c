@@ -113,9 +113,9 @@ static tri_status put_attention(const tri_bench_case *c, const tri_bench_result 
   return tri_text_put(t, "]", 1);
 }
 
-static tri_status put_decode(const tri_bench_result *r, tri_text *t) {
+static tri_status put_decode(const tri_bench_case *c, const tri_bench_result *r, tri_text *t) {
   TRI_TRY(put_number(t, ", ", "read_bytes_per_s", r->read_bytes_per_s * r->who.machine_ranks));
-  TRI_TRY(tri_text_printf(t, ", \"decode\": ["));
+  TRI_TRY(tri_text_printf(t, ", \"tensor_parallel_size\": %d, \"decode\": [", c->tensor));
   for (int i = 0; i < r->n_decode; i++) {
     const tri_decode_times *d = &r->decode[i];
     TRI_TRY(tri_text_printf(t, "%s{\"sequences\": %lld, \"tokens_of_sequence\": %lld, \"times\": %d",
@@ -123,7 +123,7 @@ static tri_status put_decode(const tri_bench_result *r, tri_text *t) {
     TRI_TRY(put_number(t, ", ", "read_bytes", d->bytes));
     TRI_TRY(put_number(t, ", ", "read_bytes_per_s", d->read_bytes_per_s * r->who.machine_ranks));
     TRI_TRY(put_part(t, ", ", "step", d->step_s, tri_bench_decode_floor_s(d)));
-    TRI_TRY(put_number(t, ", ", "decode_tokens_per_s", tri_bench_decode_tokens_per_s(r, d)));
+    TRI_TRY(put_number(t, ", ", "decode_tokens_per_s", tri_bench_decode_tokens_per_s(c, r, d)));
     TRI_TRY(tri_text_put(t, "}", 1));
   }
   return tri_text_put(t, "]", 1);
@@ -159,7 +159,7 @@ tri_status tri_bench_print_json(const char *deck, const tri_bench_case *c, const
   TRI_TRY(put_products(r, out));
   TRI_TRY(put_step(c, r, out));
   TRI_TRY(put_attention(c, r, out));
-  TRI_TRY(put_decode(r, out));
+  TRI_TRY(put_decode(c, r, out));
   TRI_TRY(put_rates(r, out));
   TRI_TRY(put_disk(&r->disk, out));
   return tri_text_put(out, "}\n", 2);

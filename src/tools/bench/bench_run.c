@@ -63,10 +63,10 @@ static void close_all(bench *b) {
 /* Computes the bytes needed with so many prompts, on the device and in all. */
 static tri_status weigh(const tri_session *se, const tri_bench_case *c, int64_t prompts,
                         tri_ledger_sum *out) {
-  tri_session_opt   opt = {.device = se->device->ops->name, .threads = se->threads};
-  size_t            bytes_free = 0, bytes_total = 0;
-  tri_session       paper = {0};
-  bench             b = {.c = *c};
+  tri_session_opt opt = {.device = se->device->ops->name, .threads = se->threads, .tensor = se->place.tensor};
+  size_t          bytes_free = 0, bytes_total = 0;
+  tri_session     paper = {0};
+  bench           b = {.c = *c};
   tri_product_times product[TRI_SLOT_PRODUCTS];
   tri_status        st = TRI_OK;
 

@@ -11,7 +11,7 @@
 
 enum { TRI_BENCH_DECODES = 4, TRI_BENCH_WORD_BYTES = 96 };
 
-/* Decoding of so many sequences at once on each rank. */
+/* Decoding of so many sequences at once by each model, which is a rank or several. */
 typedef struct tri_decode_times {
   int64_t sequences, tokens; /* tokens: length of a sequence in the middle of the timed steps */
   double  step_s;
@@ -65,7 +65,8 @@ double tri_bench_tokens_per_s(const tri_bench_case *c, const tri_bench_result *r
 /* Returns the seconds to read the bytes of a decode step. */
 double tri_bench_decode_floor_s(const tri_decode_times *d);
 /* Returns the tokens per second of decoding on all ranks. */
-double tri_bench_decode_tokens_per_s(const tri_bench_result *r, const tri_decode_times *d);
+double tri_bench_decode_tokens_per_s(const tri_bench_case *c, const tri_bench_result *r,
+                                     const tri_decode_times *d);
 /* Returns the bytes read by a decode step of n sequences of so many tokens each. */
 double tri_bench_decode_bytes(const tri_bench_case *c, int64_t n, int64_t tokens);
 

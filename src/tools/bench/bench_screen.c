@@ -131,7 +131,7 @@ static tri_status put_attention(const tri_bench_case *c, const tri_bench_result 
   return TRI_OK;
 }
 
-static tri_status put_decode(const tri_bench_result *r, tri_text *out) {
+static tri_status put_decode(const tri_bench_case *c, const tri_bench_result *r, tri_text *out) {
   double all = r->read_bytes_per_s * r->who.machine_ranks;
   char   rate[TRI_CELL_BYTES], text[64];
 
@@ -140,13 +140,16 @@ static tri_status put_decode(const tri_bench_result *r, tri_text *out) {
     TRI_LINE(out, "decode: this deck generates nothing. Memory is read at %s GB/s", rate);
     return TRI_OK;
   }
-  snprintf(text, sizeof text, "decode at %lld tokens, sequences/rank:", (long long)r->context);
+  if (c->tensor > 1)
+    snprintf(text, sizeof text, "decode at %lld, sequences/%d ranks:", (long long)r->context, c->tensor);
+  else
+    snprintf(text, sizeof text, "decode at %lld tokens, sequences/rank:", (long long)r->context);
   TRI_TRY(tri_text_printf(out, "%-39s", text));
   for (int i = 0; i < r->n_decode; i++)
     TRI_TRY(tri_text_printf(out, "%*lld", CELL, (long long)r->decode[i].sequences));
   TRI_TRY(tri_text_printf(out, "\n  %-37s", "tokens/s by all ranks"));
   for (int i = 0; i < r->n_decode; i++)
-    TRI_TRY(put_count(out, tri_bench_decode_tokens_per_s(r, &r->decode[i])));
+    TRI_TRY(put_count(out, tri_bench_decode_tokens_per_s(c, r, &r->decode[i])));
   TRI_TRY(tri_text_printf(out, "\n  %-37s", "GB/s of reading as many bytes"));
   for (int i = 0; i < r->n_decode; i++) {
     tri_cell_digits(r->decode[i].read_bytes_per_s * r->who.machine_ranks / 1e9, CELL, rate);
@@ -205,7 +208,7 @@ tri_status tri_bench_print(const char *deck, const tri_bench_case *c, const tri_
   TRI_TRY(put_products(r, out));
   TRI_TRY(put_step(c, r, out));
   TRI_TRY(put_attention(c, r, out));
-  TRI_TRY(put_decode(r, out));
+  TRI_TRY(put_decode(c, r, out));
   TRI_TRY(put_rates(r, out));
   return put_disk(&r->disk, out);
 }

@@ -13,7 +13,7 @@ enum { TRI_BENCH_MOST = 64 }; /* repetitions of a measurement, and timed decode 
 /* Sizes of the passes. */
 typedef struct tri_bench_size {
   int64_t sequences, length, rows; /* training pass: sequences, tokens and learned tokens of each */
-  int64_t prompts, group;          /* answers decoded at once. 0: nothing is generated */
+  int64_t prompts, group;          /* answers decoded at once by a model. 0: nothing is generated */
   int64_t prompt_tokens, answer_tokens;
 } tri_bench_size;
 
@@ -31,6 +31,7 @@ typedef struct tri_bench_case {
   tri_sample_rule rule;
   tri_bench_size  size;
   int64_t         passes; /* training passes per update */
+  int             tensor; /* ranks of a node that generate as one model. 0: 1 */
 } tri_bench_case;
 
 /* Pure. Makes the case without a deck: a llama of 124 M weights, as large as GPT-2 small. It trains 4

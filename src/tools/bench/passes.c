@@ -49,6 +49,7 @@ tri_status tri_passes_open(tri_session *se, const tri_bench_case *c, int layers,
                       .dtype = c->dtype,
                       .plan = c->plan,
                       .place = se->place,
+                      .tensor_name = se->tensor_name,
                       .head = c->head,
                       .train = learns || c->lora.rank,
                       .offload = c->offload,
@@ -63,7 +64,11 @@ tri_status tri_passes_open(tri_session *se, const tri_bench_case *c, int layers,
                       .max_positions = z->length,
                       .label = "policy"};
 
-  if (answers) mo.max_positions = most(z->length, tri_bench_prompt(z) + tri_bench_steps(z));
+  if (answers) {
+    mo.max_positions = most(z->length, tri_bench_prompt(z) + tri_bench_steps(z));
+    mo.max_held_tokens = most(prefill, most(answers, tri_bench_prompt(z) + tri_bench_steps(z)));
+    mo.max_tokens = most(mo.max_tokens, mo.max_held_tokens);
+  }
   if (layers < shape.L) shape.L = layers;
   TRI_TRY(tri_model_open(se->device, se->comm, se->ledger, &mo, &p->model));
   TRI_TRY(tri_ledger_add(se->ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "a batch",
@@ -261,27 +266,40 @@ static tri_status generate(tri_passes *p, int64_t n, int64_t tokens, const tri_g
   return st;
 }
 
+/* Decode steps, timed by each rank. */
+typedef struct steps {
+  tri_series all;
+  tri_comm  *tensor; /* the ranks that generate as one model and stop together, or NULL */
+  tri_status st;
+} steps;
+
 /* The sampler calls it before each decode step, so it also ends the step before. */
 static bool step_is_over(void *ctx) {
-  tri_series *s = ctx;
+  steps      *x = ctx;
+  tri_series *s = &x->all;
+  bool        enough = false;
 
   if (s->from_s > 0) tri_series_end(s);
+  if (x->tensor)
+    x->st = tri_series_ask(x->tensor, s, &enough);
+  else
+    enough = tri_series_enough(s);
   tri_series_begin(s);
-  return s->n > 0 && tri_series_enough(s);
+  return x->st != TRI_OK || (s->n > 0 && enough);
 }
 
 /* The first step includes the prefill of the prompts and is not counted. */
 tri_status tri_passes_decode(tri_passes *p, int64_t n, int64_t tokens, const tri_effort *e, double *step_s,
                              int *times) {
-  tri_series       s = {.effort = *e};
+  steps            s = {.all.effort = *e, .tensor = tri_model_tensor(p->model)};
   tri_generate_opt gen = generate_opt(p, p->c->size.group, tri_bench_steps(&p->c->size));
 
   gen.halt = step_is_over;
   gen.halt_ctx = &s;
   TRI_TRY(generate(p, n, tokens, &gen));
-  *step_s = tri_series_median(&s);
-  *times = s.n;
-  return TRI_OK;
+  *step_s = tri_series_median(&s.all);
+  *times = s.all.n;
+  return s.st;
 }
 
 /* Each prefill is followed by one decode step. */

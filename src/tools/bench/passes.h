@@ -43,8 +43,8 @@ typedef struct tri_learn_times {
 /* Collective over world, both. Set this rank's times. score_s: a forward pass that keeps no activations. */
 TRI_CHECKED tri_status tri_passes_score(tri_passes *p, const tri_effort *e, double *score_s);
 TRI_CHECKED tri_status tri_passes_learn(tri_passes *p, const tri_effort *e, tri_learn_times *out);
-/* Collective over the parameter scope. Times one decode step of all answers to the first n prompts of so many
- * tokens each. Sets this rank's seconds and the repetitions. */
+/* Collective over the parameter scope and TRI_TENSOR. Times one decode step of all answers to the first n
+ * prompts of so many tokens each. Sets this rank's seconds and the repetitions. */
 TRI_CHECKED tri_status tri_passes_decode(tri_passes *p, int64_t n, int64_t tokens, const tri_effort *e,
                                          double *step_s, int *times);
 /* Collective over world. Times the prefill of all prompts. step_s: seconds of a decode step, one of which

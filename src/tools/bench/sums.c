@@ -22,8 +22,12 @@ double tri_bench_tokens_per_s(const tri_bench_case *c, const tri_bench_result *r
 
 double tri_bench_decode_floor_s(const tri_decode_times *d) { return d->bytes / d->read_bytes_per_s; }
 
-double tri_bench_decode_tokens_per_s(const tri_bench_result *r, const tri_decode_times *d) {
-  return (double)d->sequences * r->who.ranks / d->step_s;
+/* Returns the ranks that generate as one model. */
+static int ranks_of_model(const tri_bench_case *c) { return c->tensor ? c->tensor : 1; }
+
+double tri_bench_decode_tokens_per_s(const tri_bench_case *c, const tri_bench_result *r,
+                                     const tri_decode_times *d) {
+  return (double)d->sequences * (r->who.ranks / ranks_of_model(c)) / d->step_s;
 }
 
 /* Returns the keys that the next token sees in a layer. */
@@ -39,5 +43,5 @@ double tri_bench_decode_bytes(const tri_bench_case *c, int64_t n, int64_t tokens
          layer = C * (q + 2 * kv) + C * q + 3 * C * s->F;
 
   for (int l = 0; l < s->L; l++) keys += 2 * kv * seen(s, l, tokens);
-  return (double)tri_dtype_bytes(c->dtype) * (s->L * layer + C * s->V + (double)n * keys);
+  return (double)tri_dtype_bytes(c->dtype) * (s->L * layer + C * s->V + (double)n * keys) / ranks_of_model(c);
 }
