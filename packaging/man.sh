@@ -12,9 +12,11 @@ if [ -n "${SOURCE_DATE_EPOCH-}" ]; then day=$(date -u -d "@$SOURCE_DATE_EPOCH" +
 
 # Escapes text for roff. A line must not begin with a dot or a quote, and backslashes and hyphens stand for themselves.
 plain='{ gsub(/\\/, "\\e"); gsub(/-/, "\\-"); if (/^[.\x27]/) $0 = "\\&" $0 }'
-# Prints rows of --help, " left text" with continued lines. The left parts are bold. The text begins at column `at`.
+# Prints rows of --help, " left text" with continued lines. The left parts are bold. The text begins at column `at`. A long left part
+# has a line of its own.
 rows='function roff(s) { gsub(/\\/, "\\e", s); gsub(/-/, "\\-", s); if (s ~ /^[.\x27]/) s = "\\&" s; return s }
-  /^  [^ ]/ { left = substr($0, 3, at - 2); sub(/ +$/, "", left); print ".TP\n.B " roff(left); print roff(substr($0, at + 1)); next }
+  /^  [^ ]/ { alone = length($0) < at + 2; left = substr($0, 3, alone ? at : at - 2); sub(/ +$/, "", left); print ".TP\n.B " roff(left)
+    if (!alone) print roff(substr($0, at + 1)); next }
   /^ / { sub(/^ +/, ""); print roff($0) }'
 
 cat <<END

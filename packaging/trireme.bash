@@ -35,6 +35,7 @@ _trireme_ask() {
     }
     /^  --/ { out(); flag = $1; value = substr($0, 24, 1) != " " || $2 ~ /^[A-Z]/ || $2 ~ /\|/ ? $2 : ""
       if (length($1) + 3 >= 25 || substr($0, length($1) + 4, 1) == " ") value = ""
+      if (length($0) < 27) value = $2 # a long flag has a line of its own
       text = substr($0, 26); next }
     /^ / { sub(/^ +/, ""); text = text " " $0 }
     END { out() }' ;;

@@ -98,6 +98,18 @@ static void ranks_generate_as_one(void **state) {
   }
 }
 
+/* In --help a long flag has a line of its own. */
+static void a_long_flag_is_readable(void **state) {
+  static const char *const command[] = {ONE "eval --help", ONE "generate --help", ONE "score --help"};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof command / sizeof *command; i++) {
+    cli_succeeds(command[i]);
+    cli_shows(cli_out, "\n  --tensor-parallel-size N\n                         ");
+    cli_fits(cli_out);
+  }
+}
+
 /* The deck of a run has a size that may not fit here. A flag must fit. */
 static void a_size_must_divide(void **state) {
   (void)state;
@@ -214,6 +226,7 @@ int main(void) {
                                      cmocka_unit_test(ranks_say_the_same),
                                      cmocka_unit_test(ranks_generate_as_one),
                                      cmocka_unit_test(a_size_must_divide),
+                                     cmocka_unit_test(a_long_flag_is_readable),
                                      cmocka_unit_test(a_run_is_evaluated_at_its_own_length),
                                      cmocka_unit_test(a_cure_is_a_flag_of_eval),
                                      cmocka_unit_test(what_is_not_had_is_left_out),

@@ -91,6 +91,8 @@ for name in $(sed -n 's/^    {"\(TRI_[A-Z0-9_]*\)", .*/\1/p' "$here/src/base/cho
   grep -qx ".B $name" <(sed -n '/^\.SH ENVIRONMENT/,/^\.SH FILES/p' "$page") || fail "the man page's environment lacks $name"
 done
 
+grep -qx '\.B \\-\\-tensor\\-parallel\\-size N' "$page" || fail "the man page cuts a long flag"
+
 # Tests completion in a bash without any other configuration.
 completes() { # words of the command line, --, the offered completions
   local words=() expected

@@ -12,6 +12,7 @@
 void tri_flags_row(const char *left, int indent, const char *text) {
   int lead = left[0] ? 2 : 0, column = printf("%*s%-*s", lead, "", indent - lead, left);
 
+  if (left[0] && lead + (int)strlen(left) >= indent) column = printf("\n%*s", indent, "") - 1;
   for (bool first = true; *text; first = false) {
     int word = (int)strcspn(text, " ");
     if (!first && column + 1 + word > TRI_SCREEN_COLUMNS) {
@@ -30,7 +31,7 @@ enum { HELP_INDENT = 25 }; /* chosen: the longest flag with its value, "--comple
 /* Prints one flag. A list of words too long for the left column follows the help text. */
 static void print_flag(const tri_flag *flag) {
   const char *value = flag->value ? flag->value : "";
-  bool        fits = strlen(flag->name) + 1 + strlen(value) < HELP_INDENT - 2;
+  bool        fits = !strchr(value, '|') || strlen(flag->name) + 1 + strlen(value) < HELP_INDENT - 2;
   char        left[64], text[512];
   int         n;
 

@@ -58,7 +58,8 @@ TRI_CHECKED tri_status tri_flags_need(const tri_command *c, const tri_need *need
                                       const char *extra);
 
 /* Prints a row on stdout, wrapped at the width of a screen. `left` stands behind two spaces, and the words of
- * `text` begin at column `indent`. `left` must be shorter than that. With left "" only `text` is printed. */
+ * `text` begin at column `indent`, on the next line if `left` is too long. With left "" only `text` is
+ * printed. */
 void tri_flags_row(const char *left, int indent, const char *text);
 
 #endif
