@@ -17,7 +17,8 @@ enum { WANT, HALTED, DONE, WORDS };
 typedef struct needs {
   tri_sampler            *s;
   const tri_generate_opt *gen;
-  const tri_prompt       *prompt; /* [n] */
+  const tri_generate_opt *asked_for; /* the caller's, of which *gen is a copy */
+  const tri_prompt       *prompt;    /* [n] */
   int                     n, dealt;
   tri_rounds             *rounds;
   int                     rank, size; /* this rank's model, and all models. A model has one rank or several */
@@ -30,7 +31,32 @@ typedef struct needs {
                                                * round heard last */
   bool                    halted;             /* this rank was told to stop */
   bool                    over;               /* all ranks know that a rank was told to stop */
+  bool                    apart;              /* the other ranks of this model may wait in a decode step */
+  tri_status              late;               /* an error of finished(), for the next round */
+  tri_error_kept          late_error;
 } needs;
+
+/* Several ranks generate as one model. Each decode step is then collective over them. */
+static bool is_together(const needs *x) { return x->size < x->ranks; }
+
+/* Notes an error of this rank's decode steps. The other ranks of its model may wait for it in a collective, and
+ * then none of them comes to a round. Only an error of the numbers is the same on all of them. */
+static tri_status note_apart(needs *x, tri_status st) {
+  x->apart = is_together(x) && st != TRI_OK && st != TRI_ENUMERIC;
+  return st;
+}
+
+/* An answer has ended. An error here is this rank's own, but its decode steps have to go on until all ranks of
+ * the model hear of it. */
+static tri_status finish_late(void *ctx, int number, const int32_t *answer, int64_t n, tri_stop_reason why) {
+  needs *x = ctx;
+
+  if (x->late != TRI_OK) return TRI_OK;
+  x->late = x->asked_for->finished(x->asked_for->finished_ctx, number, answer, n, why);
+  if (x->late != TRI_OK) tri_error_keep(&x->late_error);
+  tri_error_clear();
+  return TRI_OK;
+}
 
 /* Returns the prompts that a rank keeps queued, because rows become free between its word and the new
  * prompts. They are more while many prompts are left, and the last prompts go to whoever is free (guided
@@ -55,6 +81,7 @@ static int64_t find_want(const needs *x) {
 static tri_status tell(needs *x, tri_status st) {
   int64_t word[WORDS] = {[HALTED] = x->halted, [DONE] = x->s->n_done};
 
+  if (st == TRI_OK) st = x->late;
   if (st == TRI_OK && !x->halted) x->asked += word[WANT] = find_want(x);
   return tri_rounds_tell(x->rounds, word, st);
 }
@@ -75,6 +102,7 @@ static tri_status hear(needs *x, int *begin, int *end) {
   const int64_t *all;
 
   *begin = *end = 0;
+  if (x->late != TRI_OK) tri_error_put_back(&x->late_error);
   TRI_TRY(tri_rounds_hear(x->rounds, &all));
   x->asked -= all[x->rank * WORDS + WANT];
   x->mine_heard = all[x->rank * WORDS + DONE];
@@ -107,18 +135,18 @@ static tri_status run_one(needs *x, bool *idle) {
   if (!x->halted && gen->halt) x->halted = gen->halt(gen->halt_ctx);
   show(x);
   /* The ranks of one model stop together, at the round in which all hear it. */
-  *idle = (x->halted && x->size == x->ranks) || x->s->n_done == x->s->n_queue;
+  *idle = (x->halted && !is_together(x)) || x->s->n_done == x->s->n_queue;
   return *idle ? TRI_OK : tri_sampler_run(x->s, 1, NULL);
 }
 
 /* Decodes until the oldest round can be heard without a wait, and at least so many steps. A rank without
  * answers has to wait. The ranks of one model must not differ, so they wait after these steps. */
 static tri_status run_until_heard(needs *x, int steps) {
-  bool together = x->size < x->ranks, heard = together, idle = false;
+  bool heard = is_together(x), idle = false;
 
   for (int i = 0; (i < steps || !heard) && !idle; i++) {
     TRI_TRY(run_one(x, &idle));
-    if (!together) TRI_TRY(tri_rounds_progress(x->rounds, &heard));
+    if (!is_together(x)) TRI_TRY(tri_rounds_progress(x->rounds, &heard));
   }
   return TRI_OK;
 }
@@ -126,7 +154,7 @@ static tri_status run_until_heard(needs *x, int steps) {
 static bool all_done(const needs *x) { return x->mine_heard + x->others == (int64_t)x->n * x->gen->group; }
 
 /* Collective over world. Runs rounds until all answers are done. The next round is told before the oldest one
- * is heard. An error of this rank is told in its next round. */
+ * is heard. An error of this rank is told in its next round, unless it is apart. */
 static tri_status run_rounds(needs *x) {
   tri_status st = TRI_OK;
   int        begin, end;
@@ -134,10 +162,12 @@ static tri_status run_rounds(needs *x) {
   TRI_TRY(tell(x, st));
   while (!all_done(x) && !x->over) {
     TRI_TRY(tell(x, st));
-    if (st == TRI_OK) st = run_until_heard(x, STEPS);
+    if (st == TRI_OK) st = note_apart(x, run_until_heard(x, STEPS));
+    if (x->apart) return st;
     TRI_TRY(hear(x, &begin, &end));
     show(x);
-    if (st == TRI_OK && !x->over) st = add(x, begin, end);
+    if (st == TRI_OK && !x->over) st = note_apart(x, add(x, begin, end));
+    if (x->apart) return st;
   }
   TRI_TRY(hear(x, &begin, &end)); /* changes nothing but for an error, or a rank told to stop */
   return st;
@@ -168,19 +198,21 @@ tri_status tri_generate_by_need(tri_sampler *s, tri_comm *world, const tri_promp
   tri_generate_opt mine = *gen;
   needs            x = {.s = s,
                         .gen = &mine,
+                        .asked_for = gen,
                         .prompt = prompt,
                         .n = n,
                         .rank = world->rank % models,
                         .size = models,
                         .ranks = world->size,
                         .most = most < all ? most : all};
-  tri_status       st = TRI_OK, end;
+  tri_status       st = TRI_OK, end = TRI_OK;
 
-  if (!is_first) mine.finished = NULL;
+  if (is_together(&x) && gen->finished) mine.finished = is_first ? finish_late : NULL;
+  mine.finished_ctx = is_together(&x) ? &x : gen->finished_ctx;
   TRI_TRY_DONE(open_needs(world, &x, stream));
   TRI_TRY_DONE(run_rounds(&x));
 done:
-  end = tri_sampler_end(s);
+  if (!x.apart) end = tri_sampler_end(s);
   if (st == TRI_OK) st = end;
   if (st == TRI_OK && !x.over) st = tri_request_collect(x.r, is_first ? (int)x.n_r : 0, gen->group, out);
   tri_request_memory_begin(s->memory); /* the answers are in *out */

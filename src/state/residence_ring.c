@@ -132,7 +132,10 @@ tri_status tri_ring_release(tri_params *p, int index, tri_stream *s) {
   return TRI_OK;
 }
 
+/* After an error of its own a rank goes on with the gathers and the barrier, because the others wait there. */
 tri_status tri_ring_hold(tri_params *p, bool hold, tri_stream *s) {
+  tri_status st = TRI_OK, end;
+
   if (p->held == hold) return TRI_OK;
   TRI_TRY(tri_params_forget_all(p, s));
   p->held = hold;
@@ -142,9 +145,10 @@ tri_status tri_ring_hold(tri_params *p, bool hold, tri_stream *s) {
     slot *sl = &p->unit[i].held;
     TRI_TRY(start(p, i, sl, s));
     TRI_TRY(tri_slot_arrive(p, sl, s));
-    TRI_TRY(tri_params_pack(p, &p->unit[i], sl, TRI_USE_FWD, s));
+    if (st == TRI_OK) st = tri_params_pack(p, &p->unit[i], sl, TRI_USE_FWD, s);
   }
-  return tri_shared_barrier(p);
+  end = tri_shared_barrier(p);
+  return st == TRI_OK ? end : st;
 }
 
 tri_status tri_ring_forget(tri_params *p, bool all, tri_stream *s) {

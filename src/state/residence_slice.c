@@ -159,8 +159,10 @@ static tri_status take(tri_params *p, int index, void *flat, tri_stream *s) {
   return TRI_OK;
 }
 
+/* After an error of its own a rank goes on with the gathers and the barrier, because the others wait there. */
 static tri_status hold(tri_params *p, bool hold, tri_stream *s) {
-  slot *from = &p->transit;
+  slot      *from = &p->transit;
+  tri_status st = TRI_OK, end;
 
   if (p->held == hold) return TRI_OK;
   TRI_TRY(tri_params_forget_all(p, s));
@@ -169,9 +171,10 @@ static tri_status hold(tri_params *p, bool hold, tri_stream *s) {
     from->unit = i;
     TRI_TRY(p->residence->start(p, &p->unit[i], from, s));
     TRI_TRY(tri_slot_arrive(p, from, s));
-    TRI_TRY(take(p, i, tri_params_flat(&p->unit[i], from), s));
+    if (st == TRI_OK) st = take(p, i, tri_params_flat(&p->unit[i], from), s);
   }
-  return tri_shared_barrier(p);
+  end = tri_shared_barrier(p);
+  return st == TRI_OK ? end : st;
 }
 
 static tri_status acquire(tri_params *p, int index, int use, tri_stream *s, slot **out) {
