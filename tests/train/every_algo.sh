@@ -15,6 +15,9 @@
 # sampler's gap is 0. Memory is used as planned, to the byte of trireme plan. A run resumed from its second step, with its state
 # in host memory, has the rest of the lines bit for bit.
 #
+# The last way of algorithms that generate runs again with models of two ranks (shard.tensor_parallel_size), and so does the
+# resumed run. Judge: the numbers, the answers and the checkpoint of the run without, bit for bit.
+#
 # Then the algorithms that generate answers run with long ones, with a key/value cache for all of them and with a third of its pages.
 # The second run computes tokens again. Judge: it has the answers, the checkpoint and the numbers of the first one bit for bit, except
 # for the counts of preempted answers and recomputed tokens. Of the ways only some do this, because cache.sh does so with GRPO.
@@ -131,6 +134,25 @@ check_few_pages() { # name
   echo "every_algo: $1: equal with $third tokens cached, $again computed again"
 }
 
+tells_memory() { # way: planned memory is that of trireme plan, and is used
+  grep -q "\"mem_planned_bytes\": $planned," "$dir/now/metrics.jsonl" || { echo "$name: $1: trireme plan says $planned bytes, the run took others"; return 1; }
+  ! sed -E 's/.*"mem_planned_bytes": ([0-9]*), "mem_used_bytes": ([0-9]*).*/\1 \2/' "$dir/now/metrics.jsonl" |
+    awk '$1 != $2 { bad = 1 } END { exit !bad }' || { echo "$name: $1: planned memory is not used"; return 1; }
+}
+
+# Compares a run of models of two ranks with the run before.
+check_divided() { # key=value ...
+  rm -rf "$dir/whole" && mv "$dir/now" "$dir/whole"
+  planned=$(planned "$ranks" "$@" shard.tensor_parallel_size=2)
+  launch "$ranks" "$dir/now" "$@" shard.tensor_parallel_size=2
+  tells_memory "models of two ranks" || return 1
+  diff <(numbers "$dir/whole") <(numbers "$dir/now") || { echo "$name: models of two ranks, other numbers"; return 1; }
+  for file in rollouts/step-00000004.jsonl checkpoints/step-00000002/state.h5 checkpoints/step-00000004/state.h5; do
+    cmp "$dir/whole/$file" "$dir/now/$file" || { echo "$name: models of two ranks, another $file"; return 1; }
+  done
+  rm -rf "$dir/now" && mv "$dir/whole" "$dir/now"
+}
+
 for name in $checked; do
   of_name "$name"
   "$program" train "$dir/deck.yaml" algo.name="$as" "${of[@]}" --check > "$dir/log" 2>&1 ||
@@ -147,14 +169,17 @@ for name in "$@"; do
     rm -rf "$dir/now"
     planned=$(planned "$ranks" algo.name="$as" "${of[@]}" shard.plan="$plan" train.micro_batch_size="$micro" run.ranks_per_node="$node")
     launch "$ranks" "$dir/now" algo.name="$as" "${of[@]}" shard.plan="$plan" train.micro_batch_size="$micro" run.ranks_per_node="$node"
-    grep -q "\"mem_planned_bytes\": $planned," "$dir/now/metrics.jsonl" || { echo "$name: $way: trireme plan says $planned bytes, the run took others"; exit 1; }
     ! grep -q '"sampler_gap_max_nats": [^0]' "$dir/now/metrics.jsonl" || { echo "$name: $way: the sampler's gap is not 0"; exit 1; }
-    ! sed -E 's/.*"mem_planned_bytes": ([0-9]*), "mem_used_bytes": ([0-9]*).*/\1 \2/' "$dir/now/metrics.jsonl" |
-      awk '$1 != $2 { bad = 1 } END { exit !bad }' || { echo "$name: $way: planned memory is not used"; exit 1; }
+    tells_memory "$way" || exit 1
     if [ "$way" = "${ways%% *}" ]; then rm -rf "$dir/first"; cp -r "$dir/now" "$dir/first"; fi
     differs=$(numbers_differ "$dir/first" "$dir/now")
     [ -z "$differs" ] || { echo "$name: $way: not as on one rank: $differs"; exit 1; }
   done
+  divided=()
+  if [[ "${of[*]}" = *rollout.max_response_length=* ]]; then
+    check_divided algo.name="$as" "${of[@]}" shard.plan="$plan" train.micro_batch_size="$micro" run.ranks_per_node="$node" || exit 1
+    divided=(shard.tensor_parallel_size=2)
+  fi
   if [ "$name" = judged ]; then # the critic and held-out scores, which are neither right nor wrong, have a column
     grep -q '"step": 1,.*"critic_learning_rate": [^0]' "$dir/now/metrics.jsonl" && [ "$(grep -c ' "learning_rate": ' "$dir/now/metrics.jsonl")" = 3 ] ||
       { echo "$name: the critic does not learn alone in step 1 of 4"; exit 1; }
@@ -164,7 +189,7 @@ for name in "$@"; do
   fi
   says=$(look "$dir/now" "$as" 4 1 "0 2 4") || { echo "$name: with an empty log.txt $says"; exit 1; }
   cp -r "$dir/now" "$dir/again" && rm -r "$dir/again/checkpoints/step-00000004" && ln -sfn step-00000002 "$dir/again/checkpoints/LATEST"
-  launch "$ranks" "$dir/again" algo.name="$as" "${of[@]}" shard.plan="$plan" train.micro_batch_size="$micro" run.ranks_per_node="$node" shard.offload=all
+  launch "$ranks" "$dir/again" algo.name="$as" "${of[@]}" shard.plan="$plan" train.micro_batch_size="$micro" run.ranks_per_node="$node" shard.offload=all "${divided[@]}"
   diff <(numbers "$dir/now" | sed -n '/"step": [34],/p') <(numbers "$dir/again" | sed -n '/"step": [34],/p') ||
     { echo "$name: resumed, other numbers"; exit 1; }
   says=$(look "$dir/again" "$as" 4 2 "0 2 4 4" && says "$dir/again" start "\"algo\": \"$as\"" '"step": 2, "steps": 4' "/again/checkpoints/step-00000002\"") ||
@@ -172,6 +197,7 @@ for name in "$@"; do
   if [[ $name = lora-* ]] && "$program" inspect "$dir/again" --tensors | grep 'tensors in' | grep -v /adapter/; then
     echo "$name: a checkpoint of adapters holds more than them"; exit 1
   fi
+  cmp "$dir/now/checkpoints/step-00000004/state.h5" "$dir/again/checkpoints/step-00000004/state.h5" || { echo "$name: resumed, another state.h5"; exit 1; }
   rm -rf "$dir/again"
-  echo "every_algo: $name: $(echo "$ways" | wc -w) ways equal, resumed bit for bit"
+  echo "every_algo: $name: $(echo "$ways" | wc -w) ways equal, resumed bit for bit${divided[0]:+, also with models of two ranks}"
 done
