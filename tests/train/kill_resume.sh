@@ -7,7 +7,7 @@
 # Judge: the uninterrupted run, bit for bit, except for numbers that may differ between equal runs (time_*, mem_*, *_per_s). The
 # moments differ from machine to machine. The result must not, because a kill must always leave a state that resumes to the same numbers.
 # With rollout.max_cached_tokens=N the killed run alone has this smaller cache, and computes tokens again. Then the counts of these
-# may differ too.
+# may differ too. With shard.tensor_parallel_size=N runs that will be killed alone have models of N ranks.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 kills=$3 RANDOM=${4:-1} more=("${@:5}") parts='' steps=40 few=''
@@ -33,6 +33,7 @@ kill_session() { # its number, the run's output folder
 
 began=$(date +%s%N)
 whole=("${more[@]/checkpoint.async=true/checkpoint.async=false}")
+whole=("${whole[@]/shard.tensor_parallel_size=*/shard.tensor_parallel_size=1}")
 launch "$ranks" "$dir/whole" "${whole[@]/rollout.max_cached_tokens=*/rollout.max_cached_tokens=0}"
 whole_ms=$((($(date +%s%N) - began) / 1000000))
 lines=$(wc -l < "$dir/whole/metrics.jsonl")
@@ -60,7 +61,7 @@ for k in $(seq "$kills"); do
         touch "$out/done"
       fi
     else
-      launch "$ranks" "$out" "${more[@]}" || { echo "kill $k: resuming failed"; exit 1; }
+      launch "$ranks" "$out" "${more[@]/shard.tensor_parallel_size=*/shard.tensor_parallel_size=1}" || { echo "kill $k: resuming failed"; exit 1; }
       touch "$out/done"
     fi
   done

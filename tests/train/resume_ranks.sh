@@ -2,7 +2,7 @@
 # resume_ranks.sh - resumes one run's checkpoint on other numbers of ranks and compares the losses with those of the run itself.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   tests/train/resume_ranks.sh PROGRAM RANKS OTHER ...
+#   tests/train/resume_ranks.sh PROGRAM RANKS OTHER[:TENSOR] ...    TENSOR: ranks that generate as one model
 #
 # Judge: the uninterrupted run on RANKS ranks, with loss and gradient norm of every later step within 1e-5, relative. If rounding
 # flips a token, a step's rollout differs. This ends a comparison, is counted, and must be rare.
@@ -23,9 +23,11 @@ field() { # folder, step, field
 tokens() { sed 's/.*"tokens": \(\[[^]]*\]\).*/\1/' "$1/rollouts/step-$(printf %08d "$2").jsonl"; }
 
 flips=0
-for n in "$@"; do
+for way in "$@"; do
+  n=${way%:*} divided=
+  [ "$way" = "$n" ] || divided="run.ranks_per_node=0 shard.tensor_parallel_size=${way#*:}"
   # shellcheck disable=SC2086
-  launch "$n" "$dir/on-$n" run.resume="$dir/whole/checkpoints/step-$(printf %08d $saved)" $more
+  launch "$n" "$dir/on-$n" run.resume="$dir/whole/checkpoints/step-$(printf %08d $saved)" $more $divided
   worst=0
   for step in $(seq $((saved + 1)) $steps); do
     if ! cmp -s <(tokens "$dir/whole" "$step") <(tokens "$dir/on-$n" "$step"); then
