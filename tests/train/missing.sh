@@ -2,7 +2,8 @@
 # missing.sh - stops or kills a rank of a whole run. The run names the rank, and ends with 76.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   tests/train/missing.sh PROGRAM RANKS SIGNAL:RANK ... [told:RANK]
+#   tests/train/missing.sh PROGRAM RANKS SIGNAL:RANK[:TENSOR] ... [told:RANK]    TENSOR: ranks that generate as one model. The run
+#                                                                                is then in a rollout that would last for minutes
 #
 # Judges: exit code 76 of mpirun. One message on stderr, and in log.txt unless rank 0 is missing, because log.txt is its file. The
 # message has rank, phase, collective and the ranks that have come. One verdict in run.jsonl, even if rank 0 is missing. A shorter
@@ -11,19 +12,21 @@ set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 shift 2
 write_deck
+sed -e 's/"max_position_embeddings": 32/"max_position_embeddings": 8192/; s/"eos_token_id": 256/"eos_token_id": null/' \
+  "$here/inputs/quickstart/config.json" > "$dir/long.json"
 
 # Ends a rank of a running run. Its launcher must not notice, because within a second or two it would end the other ranks first.
 # So the launcher has started a shell, which stays.
-lose() { # signal, rank
+lose() { # signal, rank, further key=value ...
   rm -rf "$dir/o" "$dir/victim"
   # shellcheck disable=SC2016,SC2086
   mpirun $root --oversubscribe -n "$ranks" sh -c 'victim=$0 d=$1; shift
       [ "$OMPI_COMM_WORLD_RANK" = "$victim" ] || exec "$@"
       "$@" & echo $! >"$d/victim"; wait $!; exec tail -f /dev/null' "$2" "$dir" \
     "$program" train "$dir/deck.yaml" run.output="$dir/o" run.ranks_per_node=0 run.timeout_s=10 train.steps=1000000 \
-    eval.steps=0 checkpoint.save_steps=0 > "$dir/log" 2>&1 &
+    eval.steps=0 checkpoint.save_steps=0 "${@:3}" > "$dir/log" 2>&1 &
   pid=$!
-  until [ -s "$dir/o/metrics.jsonl" ]; do
+  until [ -s "$dir/o/metrics.jsonl" ] || { [ $# -gt 2 ] && grep -qs 'step 1/.*: rollout' "$dir/o/log.txt"; }; do
     kill -0 $pid 2> /dev/null || { cat "$dir/log"; echo "missing: the run did not begin"; exit 1; }
     sleep 0.05
   done
@@ -57,8 +60,11 @@ for case in "$@"; do
     tell "${case#*:}"
     continue
   fi
-  signal=${case%:*} rank=${case#*:}
-  lose "$signal" "$rank"
+  IFS=: read -r signal rank tensor <<< "$case"
+  long=()
+  [ -z "$tensor" ] || long=(shard.tensor_parallel_size="$tensor" model.config="$dir/long.json" rollout.max_response_length=8000
+    rollout.rollout_batch_size=2 algo.num_generations=2 train.train_batch_size=4 train.micro_batch_size=1)
+  lose "$signal" "$rank" "${long[@]}"
   what='[^@]* [0-9]+ s'
   [ "$signal" = STOP ] || what="[^@]*[^0-9]$(cat "$dir/victim")[^0-9@]*"
   waits='rank [0-9]+ waits in phase [a-z]+, [^@]*,@  number [0-9]+ of scope [a-z]+[^@]*'

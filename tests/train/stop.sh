@@ -7,7 +7,7 @@
 # Stops by OUTPUT/STOP and by SIGUSR1 to mpirun. One stop comes when step 0 or 1 is in the metrics, in a run that would last for
 # hours, so any moment will do. Another comes during a rollout that would last for minutes. The run is resumed for two more steps.
 # Judges: the metrics of a run of as many steps at once, bit for bit except for numbers that may differ between equal runs. The
-# exit code. The printed facts.
+# exit code. The printed facts. The last runs generate with all ranks as one model. They are compared with runs that do not.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 write_deck
@@ -53,7 +53,7 @@ tell() { # how, output folder, file, lines, of what pattern, further key=value .
 
 resume() { # further key=value ...
   launch "$ranks" "$out" train.steps=$((last + 2)) "$@"
-  launch "$ranks" "$dir/whole-$how" train.steps=$((last + 2)) run.resume=never "$@"
+  launch "$ranks" "$dir/whole-$how" train.steps=$((last + 2)) run.resume=never "${@/#shard.tensor_parallel_size=*/shard.tensor_parallel_size=1}"
   diff <(numbers "$dir/whole-$how") <(numbers "$out") || fail "$how: the resumed run's metrics differ"
 }
 
@@ -75,9 +75,12 @@ give_up() { # how, further key=value ...; the resumed run's answers are short
   resume eval.steps=0 "run.allow_changes=[rollout.max_response_length]" "$@"
 }
 
+one=(run.ranks_per_node="$ranks" shard.tensor_parallel_size="$ranks")
 check STOP 1
 check USR1 2
 give_up STOP
 give_up USR1
 give_up STOP algo.advantage=greedy
+give_up STOP "${one[@]}"
+give_up USR1 "${one[@]}"
 echo "stop: stopped and resumed on $ranks ranks, all metrics equal to the uninterrupted run's"
