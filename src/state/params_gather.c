@@ -68,7 +68,7 @@ tri_status tri_params_pack(tri_params *p, unit *u, slot *sl, int use, tri_stream
     const tri_linear_use *l = &u->spec->linear[j];
     tri_tensor            x[TRI_MOST_BLOCKS] = {{0}}, w;
     for (int i = 0; i < l->n; i++) x[i] = tri_param_view(&u->spec->param[l->first + i], flat, p->opt.dtype);
-    w = x[0];
+    w = tri_param_view(&u->spec->param[l->first], flat, p->opt.dtype);
     TRI_ASSERT(w.ndim == 2);
     for (int i = 1; i < l->n; i++) w.dim[0] += x[i].dim[0];
     if (l->blocks.n_out) TRI_TRY(tri_params_put_blocks(p, &l->blocks, x, l->n, s, &w));
