@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/emulate/nccl.sh PROGRAM RANKS step|stop|overlap|eager
-# Judge of step: The numbers agree with a run over staged collectives to 1e-6. Before the first step it reports the memory of the
+# Judge of step: The numbers agree with a run over staged collectives to 1e-6. With all ranks as one model
+# they are the same, and over NCCL the decode steps are recorded with their collectives. Before the first step it reports the memory of the
 # communicators, 10 MiB each here. The run ends before that step if they take more memory than there is.
 # Judge of stop: The last rank is killed, or hangs, in its 20th collective. Rank 0 ends with exit code 76 and a message.
 # Judge of overlap: In the trace of two nodes each unit's reductions run beside a backward, inside the node and over nodes, except
@@ -37,7 +38,13 @@ compare() {
   ! TRI_EMULATE_NCCL_BYTES=$((4000 << 20)) TRI_COMM=nccl launch "$ranks" "$dir/full" $options $apart > "$dir/full.log" 2>&1
   grep -q 'NCCL .*\b8000 MiB .*\b2 communicators .*\b1024 MiB' "$dir/full.log" && [ ! -s "$dir/full/metrics.jsonl" ] ||
     { cat "$dir/full.log"; echo "nccl: communicators that take all memory are not refused before the first step"; exit 1; }
-  echo "nccl: $ranks ranks as staged"
+  # shellcheck disable=SC2086
+  for by in staged nccl; do
+    TRI_COMM=$by launch "$ranks" "$dir/$by-one" $options $apart shard.tensor_parallel_size="$ranks"
+    diff <(numbers $by) <(numbers $by-one) || { echo "nccl: $by: other numbers with all ranks as one model"; exit 1; }
+  done
+  ! grep '"code": "decode_not_recorded"' "$dir/nccl-one/run.jsonl" || exit 1
+  echo "nccl: $ranks ranks as staged, also as one model"
 }
 
 # A launcher that ends the other ranks itself would hide their behaviour, so it must not (orte_enable_recovery).
