@@ -295,7 +295,8 @@ tri_status tri_cuda_cols_get(tri_stream *s, tri_out x, tri_in y, int64_t first, 
 /* y[M,n,w] = x[n,M,w], in units U of 16 bytes or of one element. The grid is tri_grid over M w, then n.
  * Tested against tri_cpu_join_cols. */
 template <class U>
-__global__ void __launch_bounds__(THREADS) join_cols_kernel(U *y, const U *x, int64_t M, int64_t w, int64_t W) {
+__global__ void __launch_bounds__(THREADS)
+    join_cols_kernel(U *y, const U *x, int64_t M, int64_t w, int64_t W) {
   const U *part = x + blockIdx.y * M * w;
   int64_t  twice = blockIdx.y == gridDim.y - 1 ? gridDim.y * w - W : 0; /* columns of the rank before */
 
@@ -308,7 +309,8 @@ tri_status tri_cuda_join_cols(tri_stream *s, tri_out y, tri_in x) {
   size_t  size = tri_dtype_bytes(tri_type(x)), bytes = (size_t)w * size, row = (size_t)W * size;
   bool    wide = ((uintptr_t)x->data | (uintptr_t)y->data | bytes | row) % sizeof(uint4) == 0;
 
-  TRI_ASSERT(y->dtype == x->dtype && x->ndim == 3 && y->ndim == 2 && y->dim[0] == M && n * w >= W && n * w - W < w);
+  TRI_ASSERT(y->dtype == x->dtype && x->ndim == 3 && y->ndim == 2 && y->dim[0] == M && n * w >= W &&
+             n * w - W < w);
   if (wide) w = (int64_t)(bytes / sizeof(uint4)), W = (int64_t)(row / sizeof(uint4));
 #define LAUNCH(U)                                                                                            \
   TRI_LAUNCH((join_cols_kernel<U>), dim3(tri_grid(s, M *w, THREADS), (unsigned)n), THREADS, 0, s, y->data,   \

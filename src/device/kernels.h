@@ -356,8 +356,8 @@ typedef tri_status tri_adamw_fn(tri_stream *s, tri_out w, tri_out m, tri_out v, 
 typedef tri_status tri_cols_put_fn(tri_stream *s, tri_out y, int64_t first, float scale, tri_in x);
 /* x f32 [M,w] = scale times columns first .. first + w - 1 of y f32 [M,W] (+ x if add). */
 typedef tri_status tri_cols_get_fn(tri_stream *s, tri_out x, tri_in y, int64_t first, float scale, bool add);
-/* y [M,W] = x [n,M,w], f32 or A. x holds w columns of each of n ranks, as a gather brings them. The last rank's
- * are the last w of y, and n w may exceed W by less than w. */
+/* y [M,W] = x [n,M,w], f32 or A. x holds w columns of each of n ranks, as a gather brings them. The last
+ * rank's are the last w of y, and n w may exceed W by less than w. */
 typedef tri_status tri_join_cols_fn(tri_stream *s, tri_out y, tri_in x);
 
 /* ---- the table ---- */

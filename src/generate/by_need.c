@@ -39,15 +39,15 @@ typedef struct needs {
 /* Several ranks generate as one model. Each decode step is then collective over them. */
 static bool is_together(const needs *x) { return x->size < x->ranks; }
 
-/* Notes an error of this rank's decode steps. The other ranks of its model may wait for it in a collective, and
- * then none of them comes to a round. Only an error of the numbers is the same on all of them. */
+/* Notes an error of this rank's decode steps. The other ranks of its model may wait for it in a collective,
+ * and then none of them comes to a round. Only an error of the numbers is the same on all of them. */
 static tri_status note_apart(needs *x, tri_status st) {
   x->apart = is_together(x) && st != TRI_OK && st != TRI_ENUMERIC;
   return st;
 }
 
-/* An answer has ended. An error here is this rank's own, but its decode steps have to go on until all ranks of
- * the model hear of it. */
+/* An answer has ended. An error here is this rank's own, but its decode steps have to go on until all ranks
+ * of the model hear of it. */
 static tri_status finish_late(void *ctx, int number, const int32_t *answer, int64_t n, tri_stop_reason why) {
   needs *x = ctx;
 

@@ -16,8 +16,8 @@
  * gen->progress gets the number of all ranks' finished answers, as far as this rank knows it. gen->halt is
  * also called while this rank waits for the words of the others. If it returns true on a rank while answers
  * are left, the generation ends on all ranks, and *out stays empty. A rank's failure is returned on all
- * ranks, as by tri_agree. Where several ranks generate as one model, a rank that fails in a decode step returns
- * alone, without waiting for the others. Its process must end. */
+ * ranks, as by tri_agree. Where several ranks generate as one model, a rank that fails in a decode step
+ * returns alone, without waiting for the others. Its process must end. */
 TRI_CHECKED tri_status tri_generate_by_need(tri_sampler *s, tri_comm *world, const tri_prompt *prompt, int n,
                                             const tri_generate_opt *gen, tri_stream *stream,
                                             tri_rollout *out);

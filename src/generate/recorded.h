@@ -9,9 +9,9 @@
 typedef struct tri_recorded tri_recorded;
 /* The ways to do work on the same number of rows. Each way has a recording of its own. */
 enum { TRI_RECORDED_WAYS = 2 };
-/* Opens recordings for up to max_rows rows. The device is borrowed, and it need not be able to record. comm is
- * borrowed, or NULL. The work may start collectives on it, in the stream (tri_collective). With comm, every call
- * that runs work is collective over it. */
+/* Opens recordings for up to max_rows rows. The device is borrowed, and it need not be able to record. comm
+ * is borrowed, or NULL. The work may start collectives on it, in the stream (tri_collective). With comm,
+ * every call that runs work is collective over it. */
 TRI_CHECKED tri_status tri_recorded_open(tri_device *d, tri_comm *comm, int64_t max_rows, tri_recorded **out);
 void                   tri_recorded_close(tri_recorded **r);
 /* Pure. Returns the rows of the work that serves n rows. On a device that records, it may be a few more, so

@@ -39,9 +39,9 @@ static int64_t choose_pages(const tri_sampler_opt *o) {
 
 tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri_dtype dtype,
                             const tri_sampler_opt *opt, tri_sampler **out) {
-  int          rows = opt->max_sequences;
-  size_t       lists = 2 * (size_t)rows + 1;
-  tri_sampler *s;
+  int                   rows = opt->max_sequences;
+  size_t                lists = 2 * (size_t)rows + 1;
+  tri_sampler          *s;
   const tri_model_shape cached = tri_model_cache_shape(m);
 
   TRI_ASSERT(opt->max_sequences > 0 && opt->max_prompt > 0 && opt->max_new > 0 &&

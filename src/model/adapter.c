@@ -192,9 +192,11 @@ tri_status tri_adapters_open(tri_model *m, tri_comm *const comm[TRI_SCOPE_COUNT]
     measure(m, i);
     if (!a->slot[i].n) continue;
     tri_adapter_slot *one = &a->slot[i];
-    TRI_TRY(open_product(m, one->width, m->unit[tri_unit_of_layer(0)].param[use->first].dim[1], NULL, &one->down));
+    TRI_TRY(open_product(m, one->width, m->unit[tri_unit_of_layer(0)].param[use->first].dim[1], NULL,
+                         &one->down));
     TRI_TRY(open_product(m, one->n_out, one->width, NULL, &one->up));
-    if (m->divided.t > 1) TRI_TRY(open_product(m, one->n_out / m->divided.t, one->width, one->up, &one->up_part));
+    if (m->divided.t > 1)
+      TRI_TRY(open_product(m, one->n_out / m->divided.t, one->width, one->up, &one->up_part));
   }
   TRI_TRY(make_units(m));
   if (m->divided.t > 1) TRI_TRY(make_slices(m));
@@ -292,8 +294,8 @@ tri_status tri_adapter_fwd(tri_model *m, const tri_block_call *c, tri_slot slot,
 
   if (!a) return TRI_OK;
   TRI_TRY(down(m, c, a, x, &t, s));
-  return m->k->linear_fwd(s, tri_is_divided(m, c) ? a->up_part : a->up, c->a.packed_fwd[a->product + 1], y, &t,
-                          NULL, y);
+  return m->k->linear_fwd(s, tri_is_divided(m, c) ? a->up_part : a->up, c->a.packed_fwd[a->product + 1], y,
+                          &t, NULL, y);
 }
 
 /* dt A [N,width] = dy times the blocks of B. The first of a pair of calls computes it and both use it. */

@@ -109,7 +109,7 @@ static inline int tri_unit_of_head(const tri_model *m) { return m->shape.L + 1; 
 static inline bool tri_is_divided(const tri_model *m, const tri_block_call *c) {
   return m->divided.t > 1 && (c->mode == TRI_BLOCK_PREFILL || c->mode == TRI_BLOCK_DECODE);
 }
-static inline int64_t tri_part(const tri_model *m, const tri_block_call *c, int64_t n) {
+static inline int64_t tri_rank_part(const tri_model *m, const tri_block_call *c, int64_t n) {
   return tri_is_divided(m, c) ? n / m->divided.t : n;
 }
 

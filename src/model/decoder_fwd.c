@@ -7,8 +7,8 @@ static tri_status attention(tri_model *m, const tri_block_call *c, tri_stream *s
   const tri_batch     *b = c->batch;
   const tri_attn_rule *rule = tri_rule_at(m, c);
   int64_t              n = b->token.dim[0];
-  tri_tensor           qkv = tri_rows_act(m, c->acts->qkv, n, tri_part(m, c, m->E)), rope = tri_rope_at(m, c);
-  tri_tensor           o = tri_rows_act(m, c->acts->o, n, (int64_t)rule->heads.H * m->shape.D),
+  tri_tensor qkv = tri_rows_act(m, c->acts->qkv, n, tri_rank_part(m, c, m->E)), rope = tri_rope_at(m, c);
+  tri_tensor o = tri_rows_act(m, c->acts->o, n, (int64_t)rule->heads.H * m->shape.D),
              lse = tri_rows_f32(c->acts->lse, n, rule->heads.H);
   tri_tensor k_page, v_page, work = b->work;
   bool       is_long = rule->window <= 0 || rule->window > m->advice.spread_tokens;
@@ -34,7 +34,8 @@ static tri_status add_product(tri_model *m, const tri_block_call *c, tri_slot pr
 }
 
 /* Makes x, whose columns the ranks computed in parts, whole on every rank. */
-static tri_status make_whole(tri_model *m, const tri_block_call *c, tri_tensor *x, int64_t width, tri_stream *s) {
+static tri_status make_whole(tri_model *m, const tri_block_call *c, tri_tensor *x, int64_t width,
+                             tri_stream *s) {
   tri_tensor mine = *x;
 
   if (!tri_is_divided(m, c)) return TRI_OK;
@@ -71,9 +72,9 @@ tri_status tri_block_forward(tri_model *m, const tri_block_call *c, tri_stream *
   bool                  again = c->mode == TRI_BLOCK_AGAIN;
   tri_tensor x = tri_rows_f32(a->x, n, C), mid = tri_rows_f32(a->mid, n, C), out = tri_rows_f32(c->out, n, C);
   tri_tensor h;
-  int64_t    HD = (int64_t)m->shape.H * m->shape.D, mine = tri_part(m, c, F);
-  tri_tensor qkv = tri_rows_act(m, a->qkv, n, tri_part(m, c, m->E)),
-             o = tri_rows_act(m, a->o, n, tri_part(m, c, HD));
+  int64_t    HD = (int64_t)m->shape.H * m->shape.D, mine = tri_rank_part(m, c, F);
+  tri_tensor qkv = tri_rows_act(m, a->qkv, n, tri_rank_part(m, c, m->E)),
+             o = tri_rows_act(m, a->o, n, tri_rank_part(m, c, HD));
   tri_tensor gu = tri_rows_act(m, a->gate_up, n, 2 * mine), y = tri_rows_act(m, m->y, n, mine),
              mlp = tri_rows_f32(a->mlp, n, C);
 

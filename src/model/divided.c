@@ -9,17 +9,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns the param's slot if a rank has only a part of its rows, else TRI_SLOT_COUNT. The slot of joined params is
- * that of the first. */
+/* Returns the param's slot if a rank has only a part of its rows, else TRI_SLOT_COUNT. The slot of joined
+ * params is that of the first. */
 static tri_slot cut_slot(const tri_model *m, int unit, int i) {
   while (m->unit[unit].param[i].joined) i--;
   for (int slot = 0; slot < TRI_SLOT_EMBED; slot++)
-    if (m->slots[unit].param[slot] == i) return slot == TRI_SLOT_HEAD && m->tied ? TRI_SLOT_COUNT : (tri_slot)slot;
+    if (m->slots[unit].param[slot] == i)
+      return slot == TRI_SLOT_HEAD && m->tied ? TRI_SLOT_COUNT : (tri_slot)slot;
   return TRI_SLOT_COUNT;
 }
 
-/* Returns the rows of a rank. Only the vocabulary may not divide evenly. Then the last rank has the last rows, and
- * some of them are the rank's before too. */
+/* Returns the rows of a rank. Only the vocabulary may not divide evenly. Then the last rank has the last
+ * rows, and some of them are the rank's before too. */
 static int64_t part_of(const tri_model *m, int64_t n) { return (n + m->divided.t - 1) / m->divided.t; }
 
 static tri_status check(const tri_model *m, int t) {
@@ -52,8 +53,8 @@ static tri_status check(const tri_model *m, int t) {
   return TRI_OK;
 }
 
-/* Makes the slice of a unit. Of a tied head, whose matrix is the embedding's table, only the product has fewer
- * rows. */
+/* Makes the slice of a unit. Of a tied head, whose matrix is the embedding's table, only the product has
+ * fewer rows. */
 static tri_status make_slice(tri_model *m, int unit) {
   tri_unit_spec *u = &m->divided.slice[unit];
 
@@ -116,8 +117,8 @@ tri_status tri_divided_plan(tri_model *m, tri_ledger *l) {
 
   if (m->divided.t == 1) return TRI_OK;
   width = larger(larger(width, m->shape.F) * each, 4 * (int64_t)m->shape.C);
-  bytes = larger(m->opt.max_held_tokens * width,
-                 m->head.draw_chunk * part_of(m, m->shape.V) * m->divided.t * 4);
+  bytes =
+      larger(m->opt.max_held_tokens * width, m->head.draw_chunk * part_of(m, m->shape.V) * m->divided.t * 4);
   snprintf(name, sizeof name, "%s columns", m->opt.label);
   TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT, false, name, (size_t)(bytes / m->divided.t),
                          &m->divided.mine));
@@ -136,7 +137,12 @@ void tri_divided_close(tri_model *m) {
 tri_status tri_divided_whole(tri_model *m, tri_out y, tri_in mine, tri_stream *s) {
   int64_t             n = mine->dim[0], w = mine->dim[1];
   const tri_comm_span span = {m->divided.all, mine->data, n * w};
-  const tri_coll      k = {.kind = TRI_ALL_GATHER, .span = &span, .n_span = 1, .dtype = mine->dtype, .stream = s, .in_stream = true};
+  const tri_coll      k = {.kind = TRI_ALL_GATHER,
+                           .span = &span,
+                           .n_span = 1,
+                           .dtype = mine->dtype,
+                           .stream = s,
+                           .in_stream = true};
   tri_tensor          x = {m->divided.all, mine->dtype, 3, {m->divided.t, n, w, 1}};
 
   if (!n) return TRI_OK;

@@ -39,8 +39,8 @@ typedef struct tri_model_opt {
   tri_head_kind          head;
   tri_dtype              dtype; /* compute type A */
   tri_shard_plan         plan;
-  tri_place              place;           /* with place.tensor above 1, generation is divided (divided.h) */
-  const char            *tensor_name;     /* the user's name for it. NULL: shard.tensor_parallel_size */
+  tri_place              place;          /* with place.tensor above 1, generation is divided (divided.h) */
+  const char            *tensor_name;    /* the user's name for it. NULL: shard.tensor_parallel_size */
   bool                   train, rollout; /* backward is needed, generation is needed */
   bool                   any_order; /* sums of products in any order (kernels.h), so no tri_model_check */
   int64_t                offload;   /* see params.h */
@@ -79,8 +79,8 @@ tri_params *tri_model_trained(tri_model *m);
 void                   tri_model_adapt(tri_model *m, bool on);
 const tri_model_shape *tri_model_get_shape(const tri_model *m);
 /* Pure, all three. The first returns the attention rule of its layers of this kind in prefill and decode. The
- * second returns the shape of the cache, with the heads of this rank. The third returns the ranks that generate
- * together, or NULL if each has the whole model. */
+ * second returns the shape of the cache, with the heads of this rank. The third returns the ranks that
+ * generate together, or NULL if each has the whole model. */
 tri_attn_rule   tri_model_attention(const tri_model *m, tri_layer_kind kind);
 tri_model_shape tri_model_cache_shape(const tri_model *m);
 tri_comm       *tri_model_tensor(const tri_model *m);

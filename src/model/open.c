@@ -9,8 +9,8 @@
 tri_params *tri_model_params(tri_model *m) { return m->params; }
 tri_params *tri_model_trained(tri_model *m) { return m->adapters.params ? m->adapters.params : m->params; }
 const tri_model_shape *tri_model_get_shape(const tri_model *m) { return &m->shape; }
-tri_attn_rule tri_model_attention(const tri_model *m, tri_layer_kind kind) {
-  return m->divided.t > 1 ? m->divided.attn[kind] : m->rules.attn[kind];
+tri_attn_rule          tri_model_attention(const tri_model *m, tri_layer_kind kind) {
+           return m->divided.t > 1 ? m->divided.attn[kind] : m->rules.attn[kind];
 }
 
 tri_model_shape tri_model_cache_shape(const tri_model *m) {
@@ -29,7 +29,8 @@ static tri_status open_linears(tri_model *m) {
 
   for (int i = 0; i < TRI_SLOT_PRODUCTS; i++) {
     tri_linear_bytes bytes;
-    m->spec[i] = (tri_linear_spec){dims[i][0], dims[i][1], m->opt.dtype, m->opt.train, m->opt.any_order, NULL};
+    m->spec[i] =
+        (tri_linear_spec){dims[i][0], dims[i][1], m->opt.dtype, m->opt.train, m->opt.any_order, NULL};
     TRI_TRY(m->k->linear_open(m->device, &m->spec[i], &m->linear[i]));
     TRI_TRY(m->k->linear_size(m->linear[i], &bytes));
     if (bytes.workspace > m->workspace_bytes) m->workspace_bytes = bytes.workspace;
@@ -206,7 +207,8 @@ void tri_model_close(tri_model **m) {
 tri_status tri_model_start(tri_model *m, tri_stream *s) {
   for (int i = 0; i < TRI_SLOT_PRODUCTS; i++) {
     TRI_TRY(m->k->linear_bind(m->linear[i], m->workspace, m->workspace_bytes));
-    if (m->divided.linear[i]) TRI_TRY(m->k->linear_bind(m->divided.linear[i], m->workspace, m->workspace_bytes));
+    if (m->divided.linear[i])
+      TRI_TRY(m->k->linear_bind(m->divided.linear[i], m->workspace, m->workspace_bytes));
   }
   TRI_TRY(tri_adapters_start(m));
   return tri_rope_start(m, s);

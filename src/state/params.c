@@ -9,37 +9,6 @@ typedef tri_param_unit unit;
 
 enum { FILL_ELEMENTS = 1 << 20 }; /* chosen, at most 4 MiB of host memory while loading */
 
-/* If the weight itself serves, a matrix made of blocks is a form too. */
-tri_status tri_params_open_views(tri_params *p, unit *u) {
-  int n_linear = u->spec->n_linear;
-
-  TRI_TRY(TRI_ALLOC(u->view, u->spec->n_param));
-  TRI_TRY(TRI_ALLOC(u->grad_view, u->spec->n_param));
-  for (int use = 0; use < 2; use++) {
-    TRI_TRY(TRI_ALLOC(u->packed[use], n_linear));
-    TRI_TRY(TRI_ALLOC(u->packed_bytes[use], n_linear));
-  }
-  for (int j = 0; j < n_linear; j++) {
-    const tri_blocks *blocks = &u->spec->linear[j].blocks;
-    size_t            matrix = (size_t)(blocks->n_out * blocks->n_in) * tri_params_weight_bytes(p);
-    tri_linear_bytes  b;
-    if (matrix > p->matrix_bytes) p->matrix_bytes = matrix;
-    TRI_TRY(tri_params_kernels(p)->linear_size(u->spec->linear[j].linear, &b));
-    u->packed_bytes[0][j] = ((b.fwd ? b.fwd : matrix) + 255) / 256 * 256;
-    u->packed_bytes[1][j] = ((b.bwd ? b.bwd : matrix) + 255) / 256 * 256;
-  }
-  return TRI_OK;
-}
-
-void tri_params_close_views(unit *u) {
-  TRI_FREE(u->view);
-  TRI_FREE(u->grad_view);
-  for (int use = 0; use < 2; use++) {
-    TRI_FREE(u->packed[use]);
-    TRI_FREE(u->packed_bytes[use]);
-  }
-}
-
 /* Announces the collectives of params_gather.c and params_grad.c to the communicators. The third one is for
  * filling. */
 static void expect(const tri_params *p) {

@@ -32,9 +32,9 @@ typedef struct tri_params_opt {
   int64_t              offload;
   int                  member; /* the ledger's (tri_ledger_set_member), of its slots and workspaces */
   const tri_unit_spec *unit;   /* borrowed for the life of the store */
-  /* [n_unit] borrowed, or NULL. The units as this rank holds them to generate, in place of whole units. They have
-   * the same params and products, but some params have only so many rows, as many on each rank of TRI_TENSOR. The
-   * last rank has the last rows, so it may share some with the rank before. */
+  /* [n_unit] borrowed, or NULL. The units as this rank holds them to generate, in place of whole units. They
+   * have the same params and products, but some params have only so many rows, as many on each rank of
+   * TRI_TENSOR. The last rank has the last rows, so it may share some with the rank before. */
   const tri_unit_spec *slice;
   int                  n_unit;
   const char          *label; /* in the memory table, "policy" or "reference" */

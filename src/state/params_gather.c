@@ -1,10 +1,42 @@
 /* params_gather.c - packs gathered units of the parameter store, and publishes new weights. The store's
  * residence brings the units (residence.h). */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "residence.h"
 
 typedef tri_param_slot slot;
 typedef tri_param_unit unit;
+
+/* If the weight itself serves, a matrix made of blocks is a form too. */
+tri_status tri_params_open_views(tri_params *p, unit *u) {
+  int n_linear = u->spec->n_linear;
+
+  TRI_TRY(TRI_ALLOC(u->view, u->spec->n_param));
+  TRI_TRY(TRI_ALLOC(u->grad_view, u->spec->n_param));
+  for (int use = 0; use < 2; use++) {
+    TRI_TRY(TRI_ALLOC(u->packed[use], n_linear));
+    TRI_TRY(TRI_ALLOC(u->packed_bytes[use], n_linear));
+  }
+  for (int j = 0; j < n_linear; j++) {
+    const tri_blocks *blocks = &u->spec->linear[j].blocks;
+    size_t            matrix = (size_t)(blocks->n_out * blocks->n_in) * tri_params_weight_bytes(p);
+    tri_linear_bytes  b;
+    if (matrix > p->matrix_bytes) p->matrix_bytes = matrix;
+    TRI_TRY(tri_params_kernels(p)->linear_size(u->spec->linear[j].linear, &b));
+    u->packed_bytes[0][j] = ((b.fwd ? b.fwd : matrix) + 255) / 256 * 256;
+    u->packed_bytes[1][j] = ((b.bwd ? b.bwd : matrix) + 255) / 256 * 256;
+  }
+  return TRI_OK;
+}
+
+void tri_params_close_views(unit *u) {
+  TRI_FREE(u->view);
+  TRI_FREE(u->grad_view);
+  for (int use = 0; use < 2; use++) {
+    TRI_FREE(u->packed[use]);
+    TRI_FREE(u->packed_bytes[use]);
+  }
+}
 
 void *tri_params_packed_at(const unit *u, const slot *s, int use, int j) {
   size_t at = 0;
@@ -22,8 +54,8 @@ size_t tri_params_packed_bytes(const unit *u, bool backward) {
   return bytes;
 }
 
-tri_status tri_params_put_blocks(tri_params *p, const tri_blocks *b, const tri_tensor *x, int n, tri_stream *s,
-                                 tri_tensor *w) {
+tri_status tri_params_put_blocks(tri_params *p, const tri_blocks *b, const tri_tensor *x, int n,
+                                 tri_stream *s, tri_tensor *w) {
   *w = tri_view2(p->matrix, p->opt.dtype, b->n_out, b->n_in);
   TRI_TRY(p->device->ops->fill(s, w->data, 0, (size_t)(b->n_out * b->n_in) * tri_params_weight_bytes(p)));
   for (int i = 0; i < n; i++) {
@@ -82,8 +114,8 @@ tri_status tri_params_pack(tri_params *p, unit *u, slot *sl, int use, tri_stream
 static void show(const tri_params *p, unit *u, const slot *sl, tri_weights *out) {
   void *flat = tri_params_flat(u, sl);
 
-  for (int i = 0; i < u->spec->n_param; i++)
-    u->view[i] = u->kept ? tri_slice_view(p, u, i) : tri_param_view(&u->spec->param[i], flat, p->opt.dtype);
+  for (int i = 0; i < u->spec->n_param && !u->kept; i++) /* a slice has its views already */
+    u->view[i] = tri_param_view(&u->spec->param[i], flat, p->opt.dtype);
   for (int use = 0; use < 2; use++)
     for (int j = 0; j < u->spec->n_linear; j++) {
       const tri_linear_use *l = &u->spec->linear[j];

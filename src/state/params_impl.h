@@ -191,14 +191,14 @@ static inline tri_param_unit *tri_params_shown(const tri_params *p, int index) {
   return p->held && p->slice ? &p->slice[index] : &p->unit[index];
 }
 
-/* params.c. Not collective. Allocates u's views, and computes the sizes of its packed forms. */
+/* params_gather.c. Not collective. Allocates u's views, and computes the sizes of its packed forms. */
 TRI_CHECKED tri_status tri_params_open_views(tri_params *p, tri_param_unit *u);
 void                   tri_params_close_views(tri_param_unit *u);
 /* params_gather.c. Not collective. Makes the matrix of a product from its blocks x [n], in p->matrix. */
 TRI_CHECKED tri_status tri_params_put_blocks(tri_params *p, const tri_blocks *b, const tri_tensor *x, int n,
                                              tri_stream *s, tri_tensor *w);
-/* params_gather.c. Pure. Returns the address of linear[j]'s form for this use in the slot, or NULL if the weight
- * itself serves. */
+/* params_gather.c. Pure. Returns the address of linear[j]'s form for this use in the slot, or NULL if the
+ * weight itself serves. */
 void *tri_params_packed_at(const tri_param_unit *u, const tri_param_slot *s, int use, int j);
 /* params_gather.c. Pure. The bytes of u's packed forms, for fwd alone or for bwd too. */
 size_t tri_params_packed_bytes(const tri_param_unit *u, bool backward);

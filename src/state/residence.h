@@ -40,11 +40,9 @@ typedef struct tri_residence {
 } tri_residence;
 extern const tri_residence tri_residence_whole, tri_residence_ring, tri_residence_segment, tri_residence_host;
 
-/* residence_slice.c. Not collective, these three. The first makes the table of a store with slices from its
- * residence. The last returns param i of a held slice. Its data is NULL if only a packed form has it. */
+/* residence_slice.c. Not collective. The first makes the table of a store with slices from its residence. */
 TRI_CHECKED tri_status tri_slices_open(tri_params *p);
 void                   tri_slices_close(tri_params *p);
-tri_tensor             tri_slice_view(const tri_params *p, const tri_param_unit *u, int i);
 
 /* residence_ring.c. Not collective, these two. The operations of all implementations that use slots. */
 TRI_CHECKED tri_status tri_ring_plan_share(tri_params *p, tri_ledger *l, tri_param_unit *u);

@@ -132,7 +132,8 @@ tri_status tri_ring_release(tri_params *p, int index, tri_stream *s) {
   return TRI_OK;
 }
 
-/* After an error of its own a rank goes on with the gathers and the barrier, because the others wait there. */
+/* After an error of its own a rank goes on with the gathers and the barrier, because the others wait
+ * there. */
 tri_status tri_ring_hold(tri_params *p, bool hold, tri_stream *s) {
   tri_status st = TRI_OK, end;
 

@@ -1,6 +1,6 @@
-/* residence_slice.c - a part of each unit, which a rank holds while several ranks generate as one model. It has
- * rows of the matrices, and the other params whole. A unit is gathered, its rows are copied and packed, and the
- * next unit is gathered in its place. */
+/* residence_slice.c - a part of each unit, which a rank holds while several ranks generate as one model. It
+ * has rows of the matrices, and the other params whole. A unit is gathered, its rows are copied and packed,
+ * and the next unit is gathered in its place. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "residence.h"
@@ -21,7 +21,8 @@ static tri_tensor piece(const tri_params *p, int index, int i, void *flat) {
   return tri_rows(&t, begin < last ? begin : last, mine->dim[0]);
 }
 
-tri_tensor tri_slice_view(const tri_params *p, const unit *u, int i) {
+/* Returns param i of a held slice. Its data is NULL if only a packed form has it. */
+static tri_tensor slice_view(const tri_params *p, const unit *u, int i) {
   const unit    *whole = &p->unit[u - p->slice];
   tri_param_spec at = u->spec->param[i];
 
@@ -63,7 +64,8 @@ static tri_status open_slice(tri_params *p, int index) {
   unit *u = &p->slice[index];
 
   u->spec = &p->opt.slice[index];
-  TRI_ASSERT(u->spec->n_param == p->opt.unit[index].n_param && u->spec->n_linear == p->opt.unit[index].n_linear);
+  TRI_ASSERT(u->spec->n_param == p->opt.unit[index].n_param &&
+             u->spec->n_linear == p->opt.unit[index].n_linear);
   TRI_TRY(tri_params_open_views(p, u));
   TRI_TRY(TRI_ALLOC(u->kept, u->spec->n_param + 1));
   for (int j = 0; j < u->spec->n_linear; j++) {
@@ -143,7 +145,8 @@ static tri_status take(tri_params *p, int index, void *flat, tri_stream *s) {
 
   for (int i = 0; i < u->spec->n_param; i++) {
     tri_tensor from = piece(p, index, i, flat);
-    if (u->kept[i] >= 0) TRI_TRY(copy(p, tri_slice_view(p, u, i).data, &from, s));
+    u->view[i] = slice_view(p, u, i);
+    if (u->kept[i] >= 0) TRI_TRY(copy(p, u->view[i].data, &from, s));
   }
   for (int j = 0; j < u->spec->n_linear; j++) {
     const tri_linear_use *l = &u->spec->linear[j];
@@ -153,13 +156,15 @@ static tri_status take(tri_params *p, int index, void *flat, tri_stream *s) {
     if (!to) continue;
     TRI_TRY(make_matrix(p, index, l, flat, s, &w));
     TRI_TRY(tri_params_kernels(p)->linear_size(l->linear, &b));
-    TRI_TRY(b.fwd ? tri_params_kernels(p)->linear_pack(s, l->linear, to, NULL, &w, 0, 1) : copy(p, to, &w, s));
+    TRI_TRY(b.fwd ? tri_params_kernels(p)->linear_pack(s, l->linear, to, NULL, &w, 0, 1)
+                  : copy(p, to, &w, s));
   }
   u->held.have[0] = true;
   return TRI_OK;
 }
 
-/* After an error of its own a rank goes on with the gathers and the barrier, because the others wait there. */
+/* After an error of its own a rank goes on with the gathers and the barrier, because the others wait
+ * there. */
 static tri_status hold(tri_params *p, bool hold, tri_stream *s) {
   slot      *from = &p->transit;
   tri_status st = TRI_OK, end;

@@ -314,12 +314,12 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_space *
 /* Collective over world. Chooses the pages of the cache, as many as the rows can use, the deck allows and the
  * plan leaves memory for. */
 static tri_status plan_pages(tri_trainer *t, const tri_longest *l, int64_t rows, int64_t *pages) {
-  const tri_config      *c = t->cfg;
-  const tri_model_shape  sh = tri_model_cache_shape(t->learner[TRI_POLICY].model);
-  int64_t                most = c->rollout.max_response_length, asked = c->rollout.max_cached_tokens;
-  int64_t                full = tri_sampler_full_pages(rows, l->prompt, most);
-  int64_t                least = tri_sampler_least_pages(l->prompt, most);
-  int64_t                bytes = tri_sampler_page_bytes(&sh, c->model.dtype);
+  const tri_config     *c = t->cfg;
+  const tri_model_shape sh = tri_model_cache_shape(t->learner[TRI_POLICY].model);
+  int64_t               most = c->rollout.max_response_length, asked = c->rollout.max_cached_tokens;
+  int64_t               full = tri_sampler_full_pages(rows, l->prompt, most);
+  int64_t               least = tri_sampler_least_pages(l->prompt, most);
+  int64_t               bytes = tri_sampler_page_bytes(&sh, c->model.dtype);
 
   *pages = full;
   if (least > full) least = full;

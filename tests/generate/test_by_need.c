@@ -1,5 +1,5 @@
-/* test_by_need.c - generations by all ranks together. Run with 1 to 4 ranks. Judge: the answers are those of a
- * rank that answers all prompts alone, bit for bit, whichever rank gave them. With 2 and 4 ranks every test
+/* test_by_need.c - generations by all ranks together. Run with 1 to 4 ranks. Judge: the answers are those of
+ * a rank that answers all prompts alone, bit for bit, whichever rank gave them. With 2 and 4 ranks every test
  * runs again with models of two ranks each. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "model_case.h"
@@ -58,8 +58,9 @@ static void open_bench(bench *b, int rows, int slow, int64_t max_answers) {
   int64_t       at = 0;
 
   memset(b, 0, sizeof *b);
-  OK(tri_session_open(&(tri_session_opt){test_device(), tensor > 1 || one_node ? 0 : 1, 1, 0, NULL, tensor},
-                      &b->se));
+  OK(tri_session_open(
+      &(tri_session_opt){test_device(), tensor > 1 || one_node ? 0 : 1, 1, 0, NULL, tensor, NULL, false},
+      &b->se));
   spied = *b->se.device->ops;
   real_fill = spied.fill;
   spied.fill = spy_fill;
@@ -215,7 +216,8 @@ static void few_answers_have_memory(void **state) {
 }
 
 /* The last rank is told to stop, or the last model's first rank fails, while prompts are left, or when each
- * model has the answers to one prompt. All ranks end without answers, and the next generation is a whole one. */
+ * model has the answers to one prompt. All ranks end without answers, and the next generation is a whole
+ * one. */
 static void all_ranks_end_together(void **state) {
   bench b;
 
@@ -337,8 +339,8 @@ static tri_status spy_decode_in(tri_stream *s, tri_out token, tri_out table, tri
   return real_decode_in(s, token, table, drawn, from, pos, slot);
 }
 
-/* With the argument "apart", and as the only case, because it ends the process. The last rank fails in a decode
- * step while the other rank of its model waits for it there. It returns alone. */
+/* With the argument "apart", and as the only case, because it ends the process. The last rank fails in a
+ * decode step while the other rank of its model waits for it there. It returns alone. */
 static int fails_apart(void) {
   watcher          w = {0};
   tri_generate_opt gen = how(&w);

@@ -1,5 +1,5 @@
-/* test_divided.c - tests generation by several ranks as one model. Judge: the same model, whole on each rank. Every
- * answer and every log-probability has the same bits. Run with 2 and 4 ranks. */
+/* test_divided.c - tests generation by several ranks as one model. Judge: the same model, whole on each rank.
+ * Every answer and every log-probability has the same bits. Run with 2 and 4 ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "model_case.h"
 
@@ -88,8 +88,7 @@ static tri_status open_model(bench *b, const char *name, const way *w) {
   opt = model_options(&b->g, &b->se, w->type, 64);
   opt.rollout = true;
   opt.max_held_tokens = 64;
-  if (w->lora)
-    opt.lora = (tri_lora){.rank = 2, .alpha = 4, .target = tri_lora_all(b->g.shape.family)};
+  if (w->lora) opt.lora = (tri_lora){.rank = 2, .alpha = 4, .target = tri_lora_all(b->g.shape.family)};
   return tri_model_open(b->se.device, b->se.comm, b->se.ledger, &opt, &b->m);
 }
 
@@ -106,7 +105,8 @@ static int64_t held_bytes(const bench *b) {
 }
 
 static void open_bench(bench *b, const char *name, const way *w) {
-  tri_sampler_opt so = {.max_sequences = w->rows, .max_prompt = LONGEST, .max_new = MOST_NEW, .max_prefill = 40};
+  tri_sampler_opt so = {
+      .max_sequences = w->rows, .max_prompt = LONGEST, .max_new = MOST_NEW, .max_prefill = 40};
 
   OK(open_model(b, name, w));
   OK(tri_sampler_open(b->se.device, b->se.ledger, b->m, w->type, &so, &b->s));
@@ -154,12 +154,12 @@ static void expect_same(const char *name, const way *w, const tri_rollout *a, co
 
 /* Models with biases, tied heads, norms of heads, post-norms, caps, scaled residuals and windows. */
 static void ranks_generate_as_one(void **state) {
-  static const char *const names[] = {"model/llama",       "model/llama_linear", "model/qwen2",  "model/qwen3",
-                                      "model/gemma2",      "model/gemma3_cap",   "model/granite", "model/gemma_bias",
-                                      "model/qwen2_window"};
-  const int size = world->size;
-  const way ways[] = {{TRI_F32, 0, 2, false, 4},       {TRI_BF16, 0, 2, true, 15}, {TRI_F16, 0, 2, false, 1},
-                      {TRI_F32, 0, size, true, 7},     {TRI_BF16, 2, 2, false, 4}, {TRI_F32, 2, 2, true, 3},
+  static const char *const names[] = {"model/llama",   "model/llama_linear", "model/qwen2",
+                                      "model/qwen3",   "model/gemma2",       "model/gemma3_cap",
+                                      "model/granite", "model/gemma_bias",   "model/qwen2_window"};
+  const int                size = world->size;
+  const way ways[] = {{TRI_F32, 0, 2, false, 4},     {TRI_BF16, 0, 2, true, 15}, {TRI_F16, 0, 2, false, 1},
+                      {TRI_F32, 0, size, true, 7},   {TRI_BF16, 2, 2, false, 4}, {TRI_F32, 2, 2, true, 3},
                       {TRI_BF16, 0, size, false, 15}};
   int       done[5] = {0};
 

@@ -18,8 +18,8 @@ static tri_session session, *const se = &session;
 static tri_params      *p;
 static tri_unit_spec    unit[UNITS];
 static tri_linear      *linear, *linear_part; /* of all rows of a layer, and of a slice's */
-static int              tensor;        /* ranks that hold the weights together, 1: each holds all */
-static int              together;      /* the same where a store generates */
+static int              tensor;               /* ranks that hold the weights together, 1: each holds all */
+static int              together;             /* the same where a store generates */
 static tri_unit_spec    slice[UNITS];
 static tri_shard_plan   plan;
 static int64_t          asked; /* elements the store asked this rank for */
@@ -72,8 +72,9 @@ static void make_units(void) {
   for (int u = 0; u < UNITS; u++) tri_unit_layout(&unit[u]);
 }
 
-/* A slice has as many rows of each matrix of a product as those of the other ranks. The table of the first unit
- * is whole. So is that of the last one, but its product has only the slice's rows, as a tied head has. */
+/* A slice has as many rows of each matrix of a product as those of the other ranks. The table of the first
+ * unit is whole. So is that of the last one, but its product has only the slice's rows, as a tied head
+ * has. */
 static void make_slices(void) {
   static tri_param_spec mine[UNITS][MOST_PARAMS];
   static tri_linear_use use[UNITS];
@@ -360,10 +361,11 @@ static void check_slice(const tri_weights *w, int u) {
 
   OK(se->device->ops->stream_sync(se->stream));
   for (int i = 0; i < unit[u].n_param; i++) {
-    int64_t    begin = slice[u].param[i].dim[0] == unit[u].param[i].dim[0] ? 0 : mine * slice[u].param[i].dim[0];
+    int64_t begin = slice[u].param[i].dim[0] == unit[u].param[i].dim[0] ? 0 : mine * slice[u].param[i].dim[0];
     tri_tensor t = w->t[i];
     CHECK(t.ndim == unit[u].param[i].ndim && tri_tensor_count(&t) == tri_param_count(&slice[u].param[i]));
-    CHECK(t.data || (of_product(u, i) && !unit[u].param[i].joined == (i == 1)), "unit %d has no param %d", u, i);
+    CHECK(t.data || (of_product(u, i) && !unit[u].param[i].joined == (i == 1)), "unit %d has no param %d", u,
+          i);
     if (!t.data) continue;
     t = on_host(&t);
     for (int64_t k = 0; k < tri_tensor_count(&t); k++)
@@ -384,7 +386,9 @@ static void check_slice(const tri_weights *w, int u) {
     for (int64_t in = 0; in < n; in++) {
       int64_t a = LAYER_A / tensor;
       bool    second = unit[u].in_ring && out >= a;
-      int64_t row = !unit[u].in_ring ? mine * rows + out : second ? mine * (rows - a) + out - a : mine * a + out;
+      int64_t row = !unit[u].in_ring ? mine * rows + out
+                    : second         ? mine * (rows - a) + out - a
+                                     : mine * a + out;
       CHECK(result[in * rows + out] == stored(wanted(u, second ? 2 : 1, row * LAYER_IN + in)),
             "unit %d: [%lld,%lld] of a slice's product is %g", u, (long long)out, (long long)in,
             (double)result[in * rows + out]);

@@ -177,7 +177,8 @@ tri_status tri_cpu_join_cols(tri_stream *s, tri_out y, tri_in x) {
   int64_t W = y->dim[1], twice = n * w - W; /* columns that the last two ranks both have */
   size_t  bytes = tri_dtype_bytes(tri_cpu_type(x));
 
-  TRI_ASSERT(y->dtype == x->dtype && x->ndim == 3 && y->ndim == 2 && y->dim[0] == M && twice >= 0 && twice < w);
+  TRI_ASSERT(y->dtype == x->dtype && x->ndim == 3 && y->ndim == 2 && y->dim[0] == M && twice >= 0 &&
+             twice < w);
 #pragma omp parallel for collapse(2) schedule(static) num_threads(tri_cpu_threads(s, M *n *w))
   for (int64_t i = 0; i < M; i++)
     for (int64_t r = 0; r < n; r++) {
