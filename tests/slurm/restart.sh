@@ -6,7 +6,7 @@
 . "$(dirname "$0")/case.sh" "$@"
 write_cluster_deck
 out=$dir/job
-job=$(TRIREME_SPARE=1 submit --nodes=3 jobs/train.sbatch "$dir/deck.yaml" run.output="$out" train.steps=100000 checkpoint.save_steps=2)
+job=$(TRIREME_SPARE=1 submit --nodes=3 jobs/train.sbatch "$dir/deck.yaml" run.output="$out" train.steps=100000 checkpoint.save_steps=2 shard.tensor_parallel_size=2)
 nodes_of() { sed -nE 's/^  node [01] \((.*)\): .*/\1/p' "$dir/$job.out" 2> /dev/null | tail -n 2 | xargs; } # the last start's
 kill_rank() { # node
   await "steps before a rank is killed on $1" has_steps "$out" $(($(steps_of "$out") + 3))
@@ -27,7 +27,7 @@ steps=$(readlink "$out/checkpoints/LATEST" | tr -dc 0-9 | sed 's/^0*//')
 check_equal "$out" "$dir/mpirun" train.steps="$steps"
 
 out=$dir/less
-job=$(submit --nodelist=n1,n2 jobs/train.sbatch "$dir/deck.yaml" run.output="$out" train.steps=100000 checkpoint.save_steps=2)
+job=$(submit --nodelist=n1,n2 jobs/train.sbatch "$dir/deck.yaml" run.output="$out" train.steps=100000 checkpoint.save_steps=2 shard.tensor_parallel_size=2)
 await "steps before a node goes down" has_steps "$out" 3
 on head scontrol update nodename=n2 state=down reason=test
 await "a start on one node" grep -q 'ranks: 2 on 1 node ' "$dir/$job.out"

@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/case.sh" "$@"
 write_cluster_deck
-job=$(submit jobs/train.sbatch "$dir/deck.yaml" run.output="$dir/job" train.steps=3)
+job=$(submit jobs/train.sbatch "$dir/deck.yaml" run.output="$dir/job" train.steps=3 shard.tensor_parallel_size=2)
 await_end "$job" 0
 grep -q 'ranks: 4 on 2 nodes (pmix)' "$dir/$job.out" || fail "not two nodes"
 for node in $(on head scontrol show hostnames "$(field "$job" NodeList)"); do
