@@ -185,6 +185,51 @@ static void ranks_generate_as_one(void **state) {
   CHECK(done[2] && done[size]);
 }
 
+/* Bytes that this rank has sent in collectives, except those of decode steps. */
+static double sent_bytes(const bench *b) {
+  double bytes = 0;
+
+  for (int s = 0; s < TRI_SCOPE_COUNT; s++)
+    if (s != TRI_TENSOR) bytes += b->se.comm[s]->traffic.bytes;
+  return bytes;
+}
+
+/* Returns the bytes that a rank sends to hold the weights of a node whose ranks generate as one model. */
+static double held_by_sending(const char *name, double *all) {
+  const way w = {TRI_BF16, 0, world->size, false, 4};
+  double    bytes;
+  bench     b;
+
+  open_bench(&b, name, &w);
+  const tri_params_opt *o = tri_params_options(tri_model_params(b.m));
+  *all = 0;
+  for (int u = 0; u < o->n_unit; u++) *all += (double)(o->unit[u].count + 64 * world->size) * 2;
+  bytes = sent_bytes(&b);
+  OK(tri_model_hold(b.m, true, b.se.stream));
+  bytes = sent_bytes(&b) - bytes;
+  OK(tri_model_hold(b.m, false, b.se.stream));
+  close_bench(&b);
+  return bytes;
+}
+
+/* Ranks that share memory send nothing. Other ranks gather each weight once. */
+static void held_weights_are_sent_at_most_once(void **state) {
+  const char *was = getenv("TRI_COMM"), *name = "model/llama_linear";
+  bool        cpu_ranks = !strcmp(test_device(), "cpu");
+  double      all, bytes;
+
+  (void)state;
+  bytes = held_by_sending(name, &all);
+  CHECK(cpu_ranks && (!was || !strcmp(was, "shm")) ? bytes == 0
+                                                   : bytes <= all * (world->size - 1) / world->size,
+        "%.0f bytes of %.0f", bytes, all);
+  if (!cpu_ranks || was) return;
+  setenv("TRI_COMM", "mpi", 1);
+  bytes = held_by_sending(name, &all);
+  CHECK(bytes <= all * (world->size - 1) / world->size, "%.0f bytes of %.0f", bytes, all);
+  unsetenv("TRI_COMM");
+}
+
 static void refuses(const char *name, const way *w, const char *fact) {
   bench b;
 
@@ -243,6 +288,7 @@ static int open_all(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(parts_are_checked),
                                      cmocka_unit_test(what_cannot_be_divided_is_named),
-                                     cmocka_unit_test(ranks_generate_as_one)};
+                                     cmocka_unit_test(ranks_generate_as_one),
+                                     cmocka_unit_test(held_weights_are_sent_at_most_once)};
   return cmocka_run_group_tests(tests, open_all, ranks_close);
 }
