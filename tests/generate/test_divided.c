@@ -286,9 +286,8 @@ static int open_all(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(parts_are_checked),
-                                     cmocka_unit_test(what_cannot_be_divided_is_named),
-                                     cmocka_unit_test(ranks_generate_as_one),
-                                     cmocka_unit_test(held_weights_are_sent_at_most_once)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(parts_are_checked), cmocka_unit_test(what_cannot_be_divided_is_named),
+      cmocka_unit_test(ranks_generate_as_one), cmocka_unit_test(held_weights_are_sent_at_most_once)};
   return cmocka_run_group_tests(tests, open_all, ranks_close);
 }
