@@ -23,6 +23,7 @@ typedef struct needs {
   tri_rounds             *rounds;
   int                     rank, size; /* this rank's model, and all models. A model has one rank or several */
   int                     ranks;      /* of the world. Rank k < size is the first of model k */
+  tri_comm               *tensor;     /* the ranks of this model, or NULL */
   int64_t                 round, asked; /* rounds heard. asked: prompts wanted in rounds not heard yet */
   int64_t                *want, *give;  /* [size] */
   tri_request            *r;            /* [most] */
@@ -140,13 +141,19 @@ static tri_status run_one(needs *x, bool *idle) {
 }
 
 /* Decodes until the oldest round can be heard without a wait, and at least so many steps. A rank without
- * answers has to wait. The ranks of one model must not differ, so they wait after these steps. */
+ * answers has to wait. The ranks of one model must not differ, so they agree on it after every so many
+ * steps. */
 static tri_status run_until_heard(needs *x, int steps) {
-  bool heard = is_together(x), idle = false;
+  bool heard = false, idle = false;
 
-  for (int i = 0; (i < steps || !heard) && !idle; i++) {
+  for (int i = 1; !idle; i++) {
+    int64_t late;
     TRI_TRY(run_one(x, &idle));
-    if (!is_together(x)) TRI_TRY(tri_rounds_progress(x->rounds, &heard));
+    TRI_TRY(tri_rounds_progress(x->rounds, &heard));
+    if (idle || i < steps || (is_together(x) && i % steps)) continue;
+    late = !heard;
+    if (is_together(x)) TRI_TRY(tri_host_max(x->tensor, &late, 1));
+    if (!late) break;
   }
   return TRI_OK;
 }
@@ -191,7 +198,7 @@ static tri_status open_needs(tri_comm *world, needs *x, tri_stream *stream) {
 
 tri_status tri_generate_by_need(tri_sampler *s, tri_comm *world, const tri_prompt *prompt, int n,
                                 const tri_generate_opt *gen, tri_stream *stream, tri_rollout *out) {
-  const tri_comm  *tensor = tri_model_tensor(s->model);
+  tri_comm        *tensor = tri_model_tensor(s->model);
   int              models = world->size / (tensor ? tensor->size : 1);
   bool             is_first = world->rank < models; /* its answers are the model's */
   int64_t          all = (int64_t)n * gen->group, most = s->opt.max_answers ? s->opt.max_answers : all;
@@ -204,6 +211,7 @@ tri_status tri_generate_by_need(tri_sampler *s, tri_comm *world, const tri_promp
                         .rank = world->rank % models,
                         .size = models,
                         .ranks = world->size,
+                        .tensor = tensor,
                         .most = most < all ? most : all};
   tri_status       st = TRI_OK, end = TRI_OK;
 
@@ -212,6 +220,7 @@ tri_status tri_generate_by_need(tri_sampler *s, tri_comm *world, const tri_promp
   TRI_TRY_DONE(open_needs(world, &x, stream));
   TRI_TRY_DONE(run_rounds(&x));
 done:
+  s->apart = x.apart;
   if (!x.apart) end = tri_sampler_end(s);
   if (st == TRI_OK) st = end;
   if (st == TRI_OK && !x.over) st = tri_request_collect(x.r, is_first ? (int)x.n_r : 0, gen->group, out);

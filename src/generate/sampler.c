@@ -289,7 +289,8 @@ void tri_sampler_tell(const tri_sampler *s, tri_sampler_news *out) {
                             .preempted = s->preempted,
                             .recomputed = s->recomputed,
                             .row_steps = s->row_steps,
-                            .row_steps_all = s->row_steps_all};
+                            .row_steps_all = s->row_steps_all,
+                            .apart = s->apart};
   out->want = groups_wanted(s, out);
 }
 

@@ -64,6 +64,7 @@ typedef struct tri_sampler_news {
   int64_t preempted;             /* times that an answer gave up its pages and waited again */
   int64_t recomputed;            /* tokens prefilled a second time */
   int64_t row_steps, row_steps_all; /* rows decoded in all steps, and rows there could have been */
+  bool    apart; /* this rank failed alone in a step of a model of several ranks. It must not wait for them */
 } tri_sampler_news;
 
 /* A generation runs from begin to end. Collective over the parameter scope, because it holds the weights. The

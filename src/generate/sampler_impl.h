@@ -55,6 +55,7 @@ struct tri_sampler {
   tri_prefix      *prefix; /* [max_sequences+1] */
   tri_event       *seated; /* the page lists of rows that gave up have reached the device */
   bool             gave_up;
+  bool             apart;                                           /* as in tri_sampler_news */
   int64_t          preempted, recomputed, row_steps, row_steps_all; /* as in tri_sampler_news */
 };
 

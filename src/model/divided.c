@@ -40,6 +40,8 @@ static tri_status check(const tri_model *m, int t) {
     if (whole[i].n % t)
       TRI_FAIL(TRI_ECONFIG, "%s%s%d does not divide the model's %lld %s", name, is, t, (long long)whole[i].n,
                whole[i].what);
+  if (s->V < (int64_t)t * t) /* the last rank shares less than its rows with the rank before */
+    TRI_FAIL(TRI_ECONFIG, "%s%s%d: the model's vocabulary of %d is too small", name, is, t, s->V);
   for (const tri_tensor_row *row = s->family->tensor; row->name; row++)
     if (strchr(row->shape, 'E') || strchr(row->shape, 'U'))
       TRI_FAIL(

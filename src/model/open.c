@@ -234,10 +234,13 @@ tri_status tri_workspace_take(tri_model *m, tri_stream *s) {
 }
 
 tri_status tri_model_hold(tri_model *m, bool hold, tri_stream *s) {
+  tri_status st = TRI_OK, own;
+
   TRI_TRY(tri_workspace_take(m, s));
   m->held = hold;
-  if (m->adapters.params) TRI_TRY(tri_params_hold(m->adapters.params, hold, s));
-  return tri_params_hold(m->params, hold, s);
+  if (m->adapters.params) st = tri_params_hold(m->adapters.params, hold, s);
+  own = tri_params_hold(m->params, hold, s); /* after an error too, as the other ranks gather */
+  return st == TRI_OK ? own : st;
 }
 
 void tri_model_adapt(tri_model *m, bool on) {
@@ -268,13 +271,13 @@ static tri_status check_units(tri_model *m, tri_block_mode mode, tri_status *st,
 }
 
 tri_status tri_model_check(tri_model *m, tri_stream *s) {
-  tri_status st = TRI_OK;
+  tri_status st = TRI_OK, held, end;
 
   TRI_TRY(tri_workspace_take(m, s));
   TRI_TRY(check_units(m, TRI_BLOCK_FORWARD, &st, s));
   if (m->divided.t == 1) return st;
-  TRI_TRY(tri_model_hold(m, true, s));
-  TRI_TRY(check_units(m, TRI_BLOCK_DECODE, &st, s));
-  TRI_TRY(tri_model_hold(m, false, s));
-  return st;
+  held = tri_model_hold(m, true, s);
+  if (held == TRI_OK) held = check_units(m, TRI_BLOCK_DECODE, &st, s);
+  end = tri_model_hold(m, false, s); /* the other ranks come here too */
+  return held != TRI_OK ? held : end != TRI_OK ? end : st;
 }

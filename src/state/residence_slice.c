@@ -70,7 +70,7 @@ static tri_status open_slice(tri_params *p, int index) {
   TRI_TRY(TRI_ALLOC(u->kept, u->spec->n_param + 1));
   for (int j = 0; j < u->spec->n_linear; j++) {
     size_t bytes = (size_t)matrix_elements(u, j) * tri_params_weight_bytes(p);
-    if (u->packed_bytes[0][j] && bytes > p->matrix_bytes) p->matrix_bytes = bytes;
+    if (u->packed_bytes[0][j] && u->spec->linear[j].n > 1 && bytes > p->matrix_bytes) p->matrix_bytes = bytes;
   }
   return TRI_OK;
 }

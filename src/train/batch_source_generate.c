@@ -103,6 +103,7 @@ static tri_status sample(tri_trainer *t, prompts *s, const tri_ask *ask, tri_rol
   work             w = {t, ask};
   tri_generate_opt how = *ask->how;
   tri_halt_cause   cause = TRI_HALT_NOT;
+  tri_sampler_news did;
   tri_status       st;
 
   how.halt = tri_halt_watch;
@@ -115,6 +116,8 @@ static tri_status sample(tri_trainer *t, prompts *s, const tri_ask *ask, tri_rol
   tri_halt_watch_begin(t->halt);
   st = tri_generate_by_need(t->sampling.sampler, tri_world_of(t), s->prompt, s->n, &how, t->se->stream, mine);
   if (st == TRI_OK) count_generation(t);
+  tri_sampler_tell(t->sampling.sampler, &did);
+  if (st != TRI_OK && did.apart) return st;
   tri_span wait = tri_span_begin(&t->spans, "wait for rewards", 0);
   if (st == TRI_OK) /* A reward program may take long. */
     tri_reward_set_await(t->reward, tri_halt_watch, t->halt);

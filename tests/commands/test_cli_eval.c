@@ -63,7 +63,7 @@ static void ranks_say_the_same(void **state) {
 static const char *const divided_commands[] = {
     "generate wide --prompts asked.jsonl --num 3 --max-new 9 --json",
     "generate wide 1 2 3 --max-new 9 --dtype bf16 --json",
-    "eval wide --data figures.jsonl --reward exact --json --output answers.jsonl " ASK,
+    ("eval wide --data figures.jsonl --reward exact --json --output answers.jsonl " ASK),
     "eval learned --json --num 3 --temperature 1 --output answers.jsonl",
     "score wide sft.jsonl --dtype bf16"};
 

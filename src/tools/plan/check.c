@@ -87,7 +87,8 @@ static void say_resume(const tri_trainer *t) {
             (long long)t->plan.steps);
 }
 
-/* Ranks that do not fill their nodes are an error. The rest is then checked as for one node. */
+/* Ranks that do not fill their nodes, or that no model can be divided among, are an error. The rest is then
+ * checked as for one node, with a whole model on each rank. */
 static tri_status open_session(const tri_config *cfg, const ranks *n, tri_errors *errors, tri_session *se) {
   tri_session_opt opt = {.device = tri_device_host(),
                          .ranks_per_node = (int)cfg->run.ranks_per_node,
@@ -98,6 +99,7 @@ static tri_status open_session(const tri_config *cfg, const ranks *n, tri_errors
   TRI_TRY(tri_error_note(tri_session_pretend(&opt, n->all, n->here, se), errors));
   if (errors->n == before) return TRI_OK;
   opt.ranks_per_node = n->all;
+  opt.tensor = 1;
   return tri_session_pretend(&opt, n->all, n->here, se);
 }
 
