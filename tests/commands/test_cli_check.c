@@ -494,6 +494,13 @@ static void no_model_is_one_error_of_every_algorithm(void **state) {
     }
 }
 
+/* One rank cannot be divided. All else is checked as for a whole model on each rank. */
+static void ranks_that_do_not_divide_hide_no_error(void **state) {
+  (void)state;
+  finds(ONE GRPO "algo.name=grpo shard.plan=zero3 shard.tensor_parallel_size=2 data.train=nope.jsonl" CHECK,
+        2, CLI_FACTS("tensor_parallel_size", "nope.jsonl"), 2);
+}
+
 /* The message says that errors prevented further checks. */
 static void what_is_not_looked_at_is_said(void **state) {
   static const char *const model[] = {"nope.json|model.config"};
@@ -694,6 +701,7 @@ int main(void) {
       cmocka_unit_test(values_are_looked_at_together),
       cmocka_unit_test(files_batches_and_output_are_looked_at),
       cmocka_unit_test(tensors_are_looked_at),
+      cmocka_unit_test(ranks_that_do_not_divide_hide_no_error),
       cmocka_unit_test(every_bad_line_is_counted),
       cmocka_unit_test(what_the_model_lacks_is_said_once),
       cmocka_unit_test(no_line_is_a_paragraph),
