@@ -25,13 +25,15 @@ static tri_tensor piece(const tri_params *p, int index, int i, void *flat) {
 static tri_tensor slice_view(const tri_params *p, const unit *u, int i) {
   const unit    *whole = &p->unit[u - p->slice];
   tri_param_spec at = u->spec->param[i];
+  tri_tensor     none;
 
   at.offset = u->kept[i];
   if (at.offset >= 0) return tri_param_view(&at, u->held.flat, p->opt.dtype);
   if (whole->whole && at.dim[0] == whole->spec->param[i].dim[0])
     return tri_param_view(&whole->spec->param[i], whole->whole, p->opt.dtype);
-  at.offset = 0;
-  return tri_param_view(&at, NULL, p->opt.dtype);
+  none = (tri_tensor){NULL, p->opt.dtype, at.ndim, {1, 1, 1, 1}};
+  for (int k = 0; k < at.ndim; k++) none.dim[k] = at.dim[k];
+  return none;
 }
 
 /* True if param i needs memory of its own. A matrix with a packed form does not, unless the param is read
