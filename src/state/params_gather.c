@@ -119,8 +119,9 @@ static void show(const tri_params *p, unit *u, const slot *sl, tri_weights *out)
   for (int use = 0; use < 2; use++)
     for (int j = 0; j < u->spec->n_linear; j++) {
       const tri_linear_use *l = &u->spec->linear[j];
+      const tri_tensor     *matrix = &u->view[l->first];
       const void           *packed = sl->have[use] ? tri_params_packed_at(u, sl, use, j) : NULL;
-      u->packed[use][j] = packed ? packed : tri_rows(&u->view[l->first], l->row, 1).data;
+      u->packed[use][j] = packed ? packed : matrix->data ? tri_rows(matrix, l->row, 1).data : NULL;
     }
   *out = (tri_weights){.t = u->view, .packed_fwd = u->packed[0], .packed_bwd = u->packed[1]};
 }
