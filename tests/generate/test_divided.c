@@ -154,9 +154,9 @@ static void expect_same(const char *name, const way *w, const tri_rollout *a, co
 
 /* Models with biases, tied heads, norms of heads, post-norms, caps, scaled residuals and windows. */
 static void ranks_generate_as_one(void **state) {
-  static const char *const names[] = {"model/llama",   "model/llama_linear", "model/qwen2",
-                                      "model/qwen3",   "model/gemma2",       "model/gemma3_cap",
-                                      "model/granite", "model/gemma_bias",   "model/qwen2_window"};
+  static const char *const names[] = {"model/llama_linear", "model/llama",      "model/qwen2",
+                                      "model/qwen3",        "model/gemma2",     "model/gemma3_cap",
+                                      "model/granite",      "model/gemma_bias", "model/qwen2_window"};
   const int                size = world->size;
   const way ways[] = {{TRI_F32, 0, 2, false, 4},     {TRI_BF16, 0, 2, true, 15}, {TRI_F16, 0, 2, false, 1},
                       {TRI_F32, 0, size, true, 7},   {TRI_BF16, 2, 2, false, 4}, {TRI_F32, 2, 2, true, 3},
