@@ -58,8 +58,8 @@ typedef struct tri_model_opt {
   tri_workspace         *workspace;        /* of this model and others. Borrowed, or NULL */
 } tri_model_opt;
 
-/* If models have a workspace in common, the calls that are collective over the parameter scope also wait for
- * the ranks of the model that used the workspace before, unless that is the same model.
+/* Models may have a workspace in common. If another model used it last, a call that is collective over the
+ * parameter scope is also collective over that model's parameter scope.
  *
  * Not collective. Plans the model's memory in the ledger. Nothing may run before the ledger was taken and
  * tri_model_start was called. */

@@ -17,7 +17,7 @@
 
 enum { TOKENS = 64, SEQUENCES = 3, MODELS = 3, MOST = 1 << 20, MOST_RANKS = 4 };
 
-/* What the models computed: values of rows, then this rank's shares of the reduced gradients. */
+/* The numbers that the models computed, first of rows, then this rank's shares of the reduced gradients. */
 typedef struct results {
   float  *x; /* [MOST] */
   int64_t n;
