@@ -28,7 +28,7 @@ static bool             apart;   /* the first and last unit are never used toget
 static int64_t          offload; /* elements of a piece, or 0 for no offload */
 static bool             common;  /* the ranks have one copy of weights and packed forms */
 static void            *space;   /* device memory for a product's input and, behind it, result */
-enum { SPACE = 1024 };           /* half of it is enough for either */
+enum { SPACE = 2048 };           /* half of it is enough for either */
 
 /* ---- the model, with an embedding, equal layers with one fused product, and a head ---- */
 
