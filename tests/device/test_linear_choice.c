@@ -217,7 +217,7 @@ static void test_part(void **state) {
               {"o:o:", "o:w:", LT_OUT, LT_IN, true},   {"o:o:", "w:w:", LT_OUT, LT_IN, false},
               {"o:o:", "w:w:", 256, 128, true},    /* its alignment suits the part */
               {"o:o:", "w:w:", 256, LT_IN, false}, /* not that of a part's first row */
-              {"h:h:r", "o:o:r", 256, LT_IN, true},    {"w:w:", "ow:ow:", LT_OUT, LT_IN, false}};
+              {"h:h:r", "o:o:r", 256, 128, true},      {"w:w:", "ow:ow:", LT_OUT, LT_IN, false}};
   enum { ROWS = 300 };
   (void)state;
   for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
