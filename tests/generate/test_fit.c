@@ -60,7 +60,7 @@ static void the_cache_takes_what_is_left(void **state) {
                      0);
     assert_int_equal(
         tri_ledger_add(se.ledger, TRI_MEM_DEVICE, TRI_PHASE_LEARN, false, "b", (size_t)40 * GIB, &learn), 0);
-    assert_int_equal(tri_sampler_fit_pages(&se, GIB, &n), TRI_OK);
+    assert_int_equal(tri_sampler_fit_pages(&se, 0, GIB, &n), TRI_OK);
     assert_int_equal(n, cases[i].want);
     tri_session_close(&se);
   }

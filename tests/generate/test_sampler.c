@@ -584,7 +584,7 @@ static void the_host_is_a_step_behind(void **state) {
     for (int k = 0; k < n_noted && c->event; k++)
       taken |= noted[k].what == WAITS && noted[k].event == c->event;
     n_given += c->what == RECORDS && taken;
-    if (c->what == COPIES) CHECK(c->bytes <= 7 * 16 + 16, "%zu bytes", c->bytes);
+    if (c->what == COPIES) CHECK(c->bytes <= 9 * 16 + 16, "%zu bytes", c->bytes);
     if (c->what != WAITS || n_given == 0 || n_taken == MOST_NEW) continue;
     CHECK(c->event, "the stream is waited for behind step %d", n_given);
     n_taken++;
