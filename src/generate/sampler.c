@@ -59,7 +59,7 @@ tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri
   TRI_TRY(tri_request_memory_open(ledger, rows, opt->max_answers, opt->max_new, &s->memory));
   TRI_TRY(tri_ledger_add(ledger, TRI_MEM_PINNED, TRI_PHASE_ROLLOUT, false, "decode staging",
                          lists * (size_t)s->pages_each * 4, (void **)&s->page_space));
-  TRI_TRY(tri_kv_open(d, ledger, &cached, dtype, s->pages, &s->kv));
+  TRI_TRY(tri_kv_open(d, ledger, &cached, dtype, s->pages, 0, &s->kv));
   TRI_TRY(tri_prefill_open(d, ledger, m, s->kv, opt->max_prefill, rows, &s->prefill));
   return tri_decode_open(d, ledger, m, s->kv, rows, s->pages_each, &s->decode);
 }

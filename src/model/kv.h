@@ -18,7 +18,7 @@ TRI_CHECKED tri_status tri_kv_open(tri_device *d, tri_ledger *ledger, const tri_
 void                   tri_kv_close(tri_kv **kv);
 /* Gives views of a layer with attention, k [P,G,D,TRI_PAGE] and v [P,G,TRI_PAGE,D]. */
 void    tri_kv_layer(const tri_kv *kv, int layer, tri_tensor *k, tri_tensor *v);
-void    tri_kv_reset(tri_kv *kv);               /* frees every page */
+void    tri_kv_reset(tri_kv *kv);               /* frees every page and state */
 int32_t tri_kv_take(tri_kv *kv);                /* takes a page for one holder, -1 if none is free */
 void    tri_kv_share(tri_kv *kv, int32_t page); /* adds a holder */
 void    tri_kv_drop(tri_kv *kv, int32_t page);  /* removes a holder, the last one frees the page */
@@ -34,6 +34,8 @@ TRI_CHECKED tri_status tri_kv_copy(tri_kv *kv, int32_t to, int32_t from, tri_str
 void                   tri_kv_states(const tri_kv *kv, int layer, tri_tensor *state, tri_tensor *tail);
 int32_t                tri_kv_take_state(tri_kv *kv); /* takes a state of any content, -1 if none is free */
 void                   tri_kv_drop_state(tri_kv *kv, int32_t state);
+int64_t                tri_kv_free_states(const tri_kv *kv); /* free states */
+/* Copies the content of a state to another in every recurrent layer. */
 TRI_CHECKED tri_status tri_kv_copy_state(tri_kv *kv, int32_t to, int32_t from, tri_stream *s);
 /* Returns the bytes of one state in all recurrent layers, 0 without such layers. */
 size_t tri_kv_state_bytes(const tri_model_shape *shape, tri_dtype dtype);
