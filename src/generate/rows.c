@@ -97,11 +97,14 @@ static void drop_kept(tri_sampler *s, tri_prefix *f) {
   forget_prefix_if_unused(f);
 }
 
-/* Only one kept prompt has a state. Another one is of answers that wait behind the oldest, since a prompt is
- * no longer kept once its last answer has started. They prefill it again. */
-static void free_state(tri_sampler *s) {
-  for (int i = 0; i < n_prefix(s) && s->states; i++)
-    if (s->prefix[i].kept) drop_kept(s, &s->prefix[i]);
+/* Makes free the state of kept prompts, before answer `order` keeps its own. Other kept prompts are those of
+ * younger answers, which prefill them again. A prompt of older answers was taken over by the last of them. */
+static void free_state(tri_sampler *s, int64_t order) {
+  for (int i = 0; i < n_prefix(s) && s->states; i++) {
+    if (!s->prefix[i].kept) continue;
+    TRI_ASSERT(s->prefix[i].order > order); /* no row is about to copy it */
+    drop_kept(s, &s->prefix[i]);
+  }
 }
 
 /* Brings the prompt of answer `order` into the cache and keeps it. */
@@ -110,7 +113,7 @@ static tri_status keep_prompt(tri_sampler *s, int64_t order, tri_prefix *f) {
   tri_request        prompt = {.prompt = r->prompt};
   int                shared = f ? full_pages(r->prompt) : 0, all = all_pages(r->prompt);
 
-  free_state(s);
+  free_state(s, order);
   if (!f) f = add_prefix(s, r->prompt);
   for (int i = 0; i < shared; i++) tri_kv_share(s->kv, f->page[i]);
   for (int i = shared; i < all; i++) f->page[i] = take_page(s);
