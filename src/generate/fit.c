@@ -57,9 +57,9 @@ static tri_status share_of(const tri_session *se, int64_t *bytes_free, int64_t *
  * It is at most a 16th of the GPU. */
 static const int64_t spare_bytes = (int64_t)7 << 28;
 
-/* Collective over world. Returns the bytes of this rank's memory that the plan so far leaves to the cache. The
- * free memory of the host changes from second to second, so a plan would differ from its run. Half of the
- * whole memory does not change. */
+/* Collective over world. Returns the bytes of this rank's memory that the plan so far leaves to the cache.
+ * The free memory of the host changes from second to second, so a plan would differ from its run. Half of
+ * the whole memory does not change. */
 static tri_status left_for_cache(const tri_session *se, int64_t *left) {
   int64_t bytes_free = 0, bytes = 0;
   bool    gpu = tri_device_is_gpu(se->device);
@@ -71,7 +71,8 @@ static tri_status left_for_cache(const tri_session *se, int64_t *left) {
   return TRI_OK;
 }
 
-/* Collective over world. Lowers *n to the n of `each` bytes that fit into `left`, the least over all ranks. */
+/* Collective over world. Lowers *n to as many of `each` bytes as fit into `left`, the least over all
+ * ranks. */
 static tri_status lower(const tri_session *se, int64_t left, int64_t each, int64_t *n) {
   int64_t fit = left > 0 ? left / each : 0, lack = fit < *n ? *n - fit : 0;
 

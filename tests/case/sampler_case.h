@@ -1,5 +1,5 @@
-/* sampler_case.h - helpers for the tests of generation. It opens a sampler on a golden model, collects answers
- * and compares them with goldens, with the trainer and with each other. */
+/* sampler_case.h - helpers for the tests of generation. It opens a sampler on a golden model, collects
+ * answers and compares them with goldens, with the trainer and with each other. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_SAMPLER_CASE_H
 #define TRI_TESTS_SAMPLER_CASE_H
@@ -225,8 +225,8 @@ static inline tri_generate_opt how_collect_asks(int group, uint64_t seed) {
       .rule = {1.1f, 0.97f, 0, seed}, .max_new = MOST_NEW, .group = group, .eos = some_ends, .n_eos = n_ends};
 }
 
-/* Ends a generation after 3 and `steps` steps. Answers that are not done go on in the next one, with the tokens they
- * have, and end as if nothing had happened. */
+/* Ends a generation after 3 and `steps` steps. Answers that are not done go on in the next one, with the
+ * tokens they have, and end as if nothing had happened. */
 static inline void go_on_later(bench *b, const answers *want, int steps) {
   static saved     kept[N_REQUESTS];
   tri_request      r[N_REQUESTS], *list[N_REQUESTS];

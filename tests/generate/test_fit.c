@@ -1,5 +1,5 @@
-/* test_fit.c - tests how many sequences a rank decodes at once, and how many pages its cache has. The expected numbers are worked out by hand.
- * The GPU is a described one. */
+/* test_fit.c - tests how many sequences a rank decodes at once, and how many pages its cache has. The
+ * expected numbers are worked out by hand. The GPU is a described one. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* test_states.c - tests generation with recurrent layers, whose states lie in the cache. Greedy answers are
  * compared with goldens token for token (tests/golden/README.md). Log-probabilities match the trainer's bit
- * for bit. Answers stay the same for any number of rows, in caches of any size, and if a generation ends early
- * and goes on later, in f32, bf16 and fp16. No state passes from one answer to another. Run with 1, 2 and 3
- * ranks. */
+ * for bit. Answers stay the same for any number of rows, in caches of any size, and if a generation ends
+ * early and goes on later, in f32, bf16 and fp16. No state passes from one answer to another. Run with 1, 2
+ * and 3 ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sampler_case.h"
 
@@ -91,8 +91,8 @@ static void expect_states(const bench *b) {
         (long long)n_calls, (long long)n_fresh, (long long)n_gone_on);
 }
 
-/* Answers to every prompt, with every answer long, then with some that end early. The least cache is short for
- * all rows but two. */
+/* Answers to every prompt, with every answer long, then with some that end early. The least cache is short
+ * for more than two rows. */
 static void collect_both(bench *b, answers out[2]) {
   const tri_sampler_opt *o = &b->s->opt;
   const bool             least = o->max_pages == tri_sampler_least_pages(LONGEST, MOST_NEW);
