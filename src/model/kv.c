@@ -50,9 +50,7 @@ static void stack_give(stack *s, int32_t number) {
 
 static int64_t page_elements(const tri_kv *kv) { return (int64_t)kv->heads.G * kv->heads.D * TRI_PAGE; }
 
-static size_t page_bytes(const tri_kv *kv) {
-  return (size_t)page_elements(kv) * tri_dtype_bytes(kv->dtype);
-}
+static size_t page_bytes(const tri_kv *kv) { return (size_t)page_elements(kv) * tri_dtype_bytes(kv->dtype); }
 
 static tri_delta_rule rule_of(const tri_model_shape *shape) {
   const tri_delta_shape *d = &shape->delta;
@@ -202,8 +200,7 @@ void tri_kv_states(const tri_kv *kv, int layer, tri_tensor *state, tri_tensor *t
   const size_t          at = (size_t)(Z * kv->number[layer]);
 
   TRI_ASSERT(kv->recurs[layer]);
-  *state =
-      (tri_tensor){(char *)kv->state + at * state_bytes(r), TRI_F32, 4, {Z, r->Hv, r->Dk, r->Dv}};
+  *state = (tri_tensor){(char *)kv->state + at * state_bytes(r), TRI_F32, 4, {Z, r->Hv, r->Dk, r->Dv}};
   *tail = (tri_tensor){
       (char *)kv->tail + at * tail_bytes(r, kv->dtype), kv->dtype, 3, {Z, r->conv - 1, tri_delta_width(r)}};
 }

@@ -31,10 +31,10 @@ TRI_CHECKED tri_status tri_kv_copy(tri_kv *kv, int32_t to, int32_t from, tri_str
 /* A state is what a sequence leaves in all recurrent layers. It has one holder. Sequences that begin with
  * the same tokens copy it. */
 /* Gives views of a recurrent layer, state f32 [Z,Hv,Dk,Dv] and tail A [Z,conv-1,Er]. */
-void                   tri_kv_states(const tri_kv *kv, int layer, tri_tensor *state, tri_tensor *tail);
-int32_t                tri_kv_take_state(tri_kv *kv); /* takes a state of any content, -1 if none is free */
-void                   tri_kv_drop_state(tri_kv *kv, int32_t state);
-int64_t                tri_kv_free_states(const tri_kv *kv); /* free states */
+void    tri_kv_states(const tri_kv *kv, int layer, tri_tensor *state, tri_tensor *tail);
+int32_t tri_kv_take_state(tri_kv *kv); /* takes a state of any content, -1 if none is free */
+void    tri_kv_drop_state(tri_kv *kv, int32_t state);
+int64_t tri_kv_free_states(const tri_kv *kv); /* free states */
 /* Copies the content of a state to another in every recurrent layer. */
 TRI_CHECKED tri_status tri_kv_copy_state(tri_kv *kv, int32_t to, int32_t from, tri_stream *s);
 /* Returns the bytes of one state in all recurrent layers, 0 without such layers. */

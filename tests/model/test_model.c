@@ -1,6 +1,6 @@
 /* test_model.c - tests forward, backward and ten optimizer steps of small random models. They are compared
- * with transformers in f32 (make_model_golden.py), and models with recurrent layers with their rule in float64
- * (make_qwen3_5_golden.py). In bf16 the same numbers must agree within bf16's roundings. */
+ * with transformers in f32 (make_model_golden.py), and models with recurrent layers with their rule in
+ * float64 (make_qwen3_5_golden.py). In bf16 the same numbers must agree within bf16's roundings. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "filter_case.h"
 #include "model_case.h"
@@ -121,8 +121,8 @@ static void compare_logits(bench *b, double most, double most_row) {
 
 /* The documents promise 1e-6, since f32 roundings of 6e-8 pass through a hundred sums. One row may have three
  * times that. Measured at most 1e-6. In models with recurrent layers, a state passes through as many sums as
- * the sequence has tokens, here 191, and the norm of a small o enlarges its roundings. Measured at most 1.3e-6
- * and 4.2e-6 there. Transformers itself has 1.3e-6. */
+ * the sequence has tokens, here 191, and the norm of a small o enlarges its roundings. Measured at most
+ * 1.3e-6 and 4.2e-6 there. Transformers itself has 1.3e-6. */
 static void logits(void **state) {
   (void)state;
   for (int i = 0; i < N_ALL; i += test_step(3)) {
@@ -207,8 +207,8 @@ static void gradients_of(bench *b, bool apart, int chunk, double most_logp, doub
   compare_gradients(b, most);
 }
 
-/* The documents promise 1e-5 for gradients. Measured at most 5e-6. With recurrent layers they promise 4e-5 for
- * a log-probability and 2e-4 for a gradient, where few numbers are sums over all rows and heads. Measured at
+/* The documents promise 1e-5 for gradients. Measured at most 5e-6. With recurrent layers they promise
+ * 4e-5 for a log-probability and 2e-4 for a gradient, where few numbers are sums over all rows. Measured at
  * most 1.1e-5 and 3.5e-5 (A_log). Transformers has 2.1e-5 and 2.4e-5. */
 static void gradients(void **state) {
   (void)state;

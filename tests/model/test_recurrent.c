@@ -1,6 +1,6 @@
-/* test_recurrent.c - tests models with recurrent layers (make_qwen3_5_golden.py): bits do not depend on packing
- * or recomputation, gradients and steps do not depend on ranks, shard plans and offload, and NaN is found. Run
- * with 1, 2 and 4 ranks. */
+/* test_recurrent.c - tests models with recurrent layers (make_qwen3_5_golden.py). Bits do not depend on
+ * packing or recomputation. Gradients and steps agree with the goldens on all ranks, shard plans and with
+ * offload. NaN is found. Run with 1, 2 and 4 ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "filter_case.h"
 #include "model_case.h"
@@ -153,8 +153,8 @@ static float *gradients_of(bench *b, int64_t *n) {
 
 static const tri_dtype types[] = {TRI_F32, TRI_BF16, TRI_F16};
 
-/* A sequence has the same bits alone, packed, and packed in another order. No state passes from one sequence to
- * the next. */
+/* A sequence has the same bits alone, packed, and packed in another order. No state passes from one sequence
+ * to the next. */
 static void packing_changes_no_bit(void **state) {
   static const int orders[][7] = {{0, 1, 2, 3, 4, 5, 6}, {6, 5, 4, 3, 2, 1, 0}, {3, 6, 0, 5, 1, 4, 2}};
 
@@ -249,7 +249,8 @@ static void compare_gradients(bench *b, double most) {
   }
 }
 
-/* The sequences are dealt to the ranks, each in its own micro-batch. A rank without one runs an empty batch. */
+/* The sequences are dealt to the ranks, each in its own micro-batch. A rank without one runs an empty
+ * batch. */
 static void learn_dealt(bench *b) {
   int    size = rt.world_size, rounds = (b->r.n_seq + size - 1) / size;
   float *logp = test_alloc(golden_count(&b->g, "logp"), sizeof *logp);
