@@ -86,7 +86,7 @@ static bool read_tensor(const char *line, tri_base_tensor *t) {
   *t = (tri_base_tensor){0};
   n = sscanf(line, "tensor %95s %16" SCNx64 " %d %lld %lld %lld", p->name, &t->fingerprint, &init, &dim[0],
              &dim[1], &dim[2]);
-  if (n < 4 || init < TRI_INIT_NORMAL || init > TRI_INIT_UNIFORM) return false;
+  if (n < 4 || init < TRI_INIT_NORMAL || init > TRI_INIT_LOG_UNIFORM) return false;
   p->ndim = n - 3;
   p->init = (tri_init)init;
   for (int k = 0; k < p->ndim; k++) {

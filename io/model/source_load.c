@@ -36,17 +36,19 @@ static void normal_pair(tri_rng_key key, uint64_t name, uint64_t counter, float 
 }
 
 /* Fills uniformly between -1 / sqrt(n_in) and its opposite, like torch.nn.init.kaiming_uniform_ with a =
- * sqrt(5). PEFT starts A in this way. */
+ * sqrt(5). PEFT starts A in this way. Or fills with logarithms of uniform numbers between 0 and 16. */
 static void fill_uniform(const loader *l, const tri_param_spec *p, int64_t begin, int64_t count, float *out) {
   tri_rng_key key = tri_rng_make_key(l->source->seed, TRI_RNG_INIT);
   uint64_t    name = tri_hash64(p->name, strlen(p->name), 0);
-  float       bound = 1.0f / sqrtf((float)p->dim[1]);
+  bool        is_log = p->init == TRI_INIT_LOG_UNIFORM;
+  float       bound = is_log ? 16.0f : 1.0f / sqrtf((float)p->dim[1]);
 
 #pragma omp parallel for schedule(static) num_threads(l->threads) if (count >= PARALLEL_ELEMENTS)
   for (int64_t k = begin; k < begin + count; k++) {
     uint32_t bits[4];
     tri_rng_bits(key, name, (uint64_t)k, bits);
-    out[k - begin] = bound * (2 * tri_rng_unit(bits[0]) - 1);
+    float x = tri_rng_unit(bits[0]);
+    out[k - begin] = is_log ? logf(bound * x) : bound * (2 * x - 1);
   }
 }
 
@@ -56,7 +58,7 @@ static void fill_random(const loader *l, const tri_param_spec *p, int64_t begin,
   float       std = p->init == TRI_INIT_SCORE ? 1.0f / (float)(p->dim[1] + 1) : l->source->shape.init_std;
   int64_t     end = begin + count;
 
-  if (p->init == TRI_INIT_UNIFORM) {
+  if (p->init == TRI_INIT_UNIFORM || p->init == TRI_INIT_LOG_UNIFORM) {
     fill_uniform(l, p, begin, count, out);
     return;
   }

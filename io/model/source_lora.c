@@ -45,6 +45,10 @@ static tri_status check_there(const tri_source *s, const char *folder, const cha
   TRI_FAIL(TRI_EINPUT, "%s: its " TRI_PEFT_WEIGHTS " has no tensor %s, but %s", folder, name, why);
 }
 
+static bool in_layer(const tri_source *s, int row, int layer) {
+  return tri_row_in_layer(&s->shape.family->tensor[row], &s->shape, layer);
+}
+
 /* Tells whether the files have A or B for a row's module in any layer. */
 static bool has_row(const tri_source *s, int row) {
   char name[TRI_LORA_NAME_BYTES], weight[TRI_LORA_NAME_BYTES];
@@ -90,7 +94,7 @@ static tri_status check_whole(const tri_source *s, const char *folder) {
 
   for (int row = 0; s->shape.family->tensor[row].name; row++)
     for (int layer = 0; tri_lora_has(&s->lora, row) && layer < s->shape.L; layer++)
-      for (int ab = 0; ab < 2; ab++) {
+      for (int ab = 0; ab < 2 && in_layer(s, row, layer); ab++) {
         snprintf(weight, sizeof weight, s->shape.family->tensor[row].name, layer); /* NOLINT: a row */
         tri_lora_name(weight, "AB"[ab], name);
         TRI_TRY(check_there(s, folder, name,
@@ -139,7 +143,7 @@ static tri_status check_names(const tri_source *s, const char *folder, const cha
     }
     for (int row = 0; s->shape.family->tensor[row].name && !known; row++)
       for (int layer = 0; tri_lora_has(&s->lora, row) && layer < s->shape.L && !known; layer++)
-        for (int ab = 0; ab < 2 && !known; ab++) {
+        for (int ab = 0; ab < 2 && !known && in_layer(s, row, layer); ab++) {
           snprintf(weight, sizeof weight, s->shape.family->tensor[row].name, layer); /* NOLINT: a row */
           tri_lora_name(weight, "AB"[ab], name);
           known = !strcmp(have, name);
@@ -243,6 +247,7 @@ static tri_status check_adapters(const tri_source *s) {
   for (int row = 0; s->shape.family->tensor[row].name; row++)
     for (int layer = 0; tri_lora_has(&s->lora, row) && layer < s->shape.L; layer++) {
       const tri_base_tensor *t;
+      if (!in_layer(s, row, layer)) continue;
       snprintf(weight, sizeof weight, s->shape.family->tensor[row].name, layer); /* NOLINT: a row */
       t = tri_base_note_find(&s->note, weight);
       if (!t || t->spec.ndim != 2)

@@ -362,7 +362,8 @@ const tri_key tri_keys[] = {
   {"rollout.stop", TRI_KEY_LIST, ALL, FIXED, no_sampler, AT(rollout.stop), "", NULL, "",
    "Texts that end an answer."},
   {"rollout.max_sequences", TRI_KEY_I64, ALL, FREE, no_sampler, AT(rollout.max_sequences), COUNT0, "0", "samples",
-   "Answers each rank decodes at once. 0 lets the program choose, at most 512 on a GPU and 256 on cores."},
+   "Answers each rank decodes at once. 0 lets the program choose, at most 512 on a GPU and 256 on cores, and fewer if the "
+   "states of recurrent layers would take more than half of the cache's memory."},
   {"rollout.max_cached_tokens", TRI_KEY_I64, ALL, FREE, no_sampler, AT(rollout.max_cached_tokens), COUNT0, "0", "tokens",
    "Tokens in the key/value cache of each rank. It needs space for the longest answer with its prompt and for one more "
    "prompt, in pages of 32 tokens. 0 takes as much as the answers decoded at once can use, or the memory that is left. When "

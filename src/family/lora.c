@@ -22,7 +22,7 @@ float tri_lora_scale(const tri_lora *l) {
 }
 
 static bool is_linear(const tri_tensor_row *r) {
-  return r->part == TRI_IN_LAYER && r->slot < TRI_SLOT_PRODUCTS && stem(r->name);
+  return tri_row_is_layers(r) && r->slot < TRI_SLOT_PRODUCTS && stem(r->name);
 }
 
 uint64_t tri_lora_all(const tri_family *f) {

@@ -29,7 +29,7 @@ uint64_t tri_lora_find(const tri_family *f, const char *target);
  * if the row is no module. */
 bool tri_lora_module_name(const tri_family *f, int row, int layer, char out[TRI_LORA_NAME_BYTES]);
 /* Returns whether PEFT means row i's module in this layer by `target`. It may be the module's whole name, or
- * an end of that name after a dot. */
+ * an end of that name after a dot. Layers of another kind do not have the module (tri_row_in_layer). */
 bool tri_lora_means(const tri_family *f, int row, int layer, const char *target);
 /* Returns whether the tensor is a module's weight and its adapters have a place in PEFT's files. */
 bool tri_lora_can_name(const char *tensor);

@@ -10,7 +10,7 @@ struct tri_family;
 
 enum { TRI_MOST_LAYERS = 1 << 12 }; /* chosen, ten times the layers of dense models */
 
-/* Layers are of two kinds. The attention of local layers sees a window of keys. */
+/* Layers with attention are of two kinds. The attention of local layers sees a window of keys. */
 typedef enum { TRI_GLOBAL, TRI_LOCAL, TRI_KINDS } tri_layer_kind;
 
 typedef struct tri_attn_shape {
@@ -20,6 +20,14 @@ typedef struct tri_attn_shape {
   double  softcap;                    /* cap of the scores, 0 for none */
   uint8_t local[TRI_MOST_LAYERS / 8]; /* bit l % 8 of byte l / 8 is set if layer l is local */
 } tri_attn_shape;
+
+/* The gated delta net of recurrent layers, with the letters of kernels.h (tri_delta_rule). Hv is 0 in a model
+ * without such layers. */
+typedef struct tri_delta_shape {
+  int     Hk, Hv, Dk, Dv;
+  int     conv;                           /* rows that the convolution sees */
+  uint8_t recurrent[TRI_MOST_LAYERS / 8]; /* bit l % 8 of byte l / 8 is set if layer l is recurrent */
+} tri_delta_shape;
 
 typedef enum {
   TRI_ROPE_DEFAULT,
@@ -59,12 +67,14 @@ typedef struct tri_model_shape {
   bool                     scored;                /* the head in the files is scalar, score.weight [1,C] */
   double                   score_mean, score_std; /* mean and deviation of its scores, NAN if unknown */
   double                   logit_softcap;         /* cap for a head of tokens, 0 for none */
-  double         logit_divisor;       /* logits of a head of tokens are divided by this, 0 for no division */
-  double         embed_multiplier;    /* factor of embeddings, 0 means the family's embed_scaled decides */
-  double         residual_multiplier; /* factor of attention and mlp in the residual stream, 0 for none */
-  tri_attn_shape attn;
-  tri_rope_shape rope[TRI_KINDS];
-  uint8_t        no_rope[TRI_MOST_LAYERS / 8]; /* bit l % 8 of byte l / 8 is set without rotary positions */
+  double          logit_divisor;       /* logits of a head of tokens are divided by this, 0 for no division */
+  double          embed_multiplier;    /* factor of embeddings, 0 means the family's embed_scaled decides */
+  double          residual_multiplier; /* factor of attention and mlp in the residual stream, 0 for none */
+  bool            attn_gate;           /* q_proj has a gate for each column of o (kernels.h, split_gate) */
+  tri_attn_shape  attn;
+  tri_delta_shape delta;
+  tri_rope_shape  rope[TRI_KINDS];
+  uint8_t         no_rope[TRI_MOST_LAYERS / 8]; /* bit l % 8 of byte l / 8 is set without rotary positions */
 } tri_model_shape;
 
 static inline tri_layer_kind tri_kind_of(const tri_model_shape *s, int layer) {
@@ -72,6 +82,19 @@ static inline tri_layer_kind tri_kind_of(const tri_model_shape *s, int layer) {
 }
 static inline void tri_set_local(tri_model_shape *s, int layer) {
   s->attn.local[layer / 8] |= (uint8_t)(1 << layer % 8);
+}
+static inline bool tri_is_recurrent(const tri_model_shape *s, int layer) {
+  return s->delta.recurrent[layer / 8] >> layer % 8 & 1;
+}
+static inline void tri_set_recurrent(tri_model_shape *s, int layer) {
+  s->delta.recurrent[layer / 8] |= (uint8_t)(1 << layer % 8);
+}
+/* Returns the number of recurrent layers. The other layers attend. */
+static inline int tri_recurrent_layers(const tri_model_shape *s) {
+  int n = 0;
+
+  for (int layer = 0; layer < s->L; layer++) n += tri_is_recurrent(s, layer);
+  return n;
 }
 static inline bool tri_has_rope(const tri_model_shape *s, int layer) {
   return !(s->no_rope[layer / 8] >> layer % 8 & 1);

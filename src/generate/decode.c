@@ -16,8 +16,9 @@ enum {
   AHEAD = 2   /* most steps launched and not yet taken */
 };
 
-/* The arrays of a step, one after another in this order. */
-enum { KEY, FROM, TOKEN, POS, SLOT, LEN, ROW, N_PARTS };
+/* The arrays of a step, one after another in this order. ROW is 0 .. B, the B rows and the B + 1 bounds of
+ * their sequences. */
+enum { KEY, FROM, TOKEN, POS, SLOT, LEN, STATE, FRESH, ROW, N_PARTS };
 
 /* Pinned memory of one step in flight, and the event of its results. */
 typedef struct pending {
@@ -50,12 +51,12 @@ struct tri_decode {
 
 /* Gives the offsets of a step's arrays and returns their total bytes. */
 static size_t layout(int64_t rows, size_t at[N_PARTS]) {
-  const int64_t row_bytes[N_PARTS] = {24, 4, 4, 4, 4, 4, 4};
+  const int64_t row_bytes[N_PARTS] = {24, 4, 4, 4, 4, 4, 4, 4, 4};
   size_t        end = 0;
 
   for (int i = 0; i < N_PARTS; i++) {
     at[i] = end;
-    end += (size_t)(rows * row_bytes[i] + ALIGN - 1) / ALIGN * ALIGN;
+    end += (size_t)((rows + (i == ROW)) * row_bytes[i] + ALIGN - 1) / ALIGN * ALIGN;
   }
   return end;
 }
@@ -146,15 +147,19 @@ void tri_decode_stage(tri_decode *d, int64_t B, tri_decode_rows *out) {
                            .pos = array_at(p, at[POS]),
                            .slot = array_at(p, at[SLOT]),
                            .len = array_at(p, at[LEN]),
+                           .state = array_at(p, at[STATE]),
+                           .fresh = array_at(p, at[FRESH]),
                            .turn = (int)(d->n_given % 2)};
   row = array_at(p, at[ROW]);
   memset(out->key, 0, (size_t)d->rows * 3 * sizeof *out->key);
   for (int64_t i = 0; i < d->rows; i++) { /* an idle row reads one token of some page */
     row[i] = (int32_t)i;
     out->token[i] = out->pos[i] = 0;
-    out->from[i] = out->slot[i] = -1;
+    out->from[i] = out->slot[i] = out->state[i] = -1;
     out->len[i] = 1;
+    out->fresh[i] = 0;
   }
+  row[d->rows] = (int32_t)d->rows;
 }
 
 typedef struct step_of {
@@ -176,6 +181,9 @@ static tri_status give_step(void *ctx, tri_stream *s) {
                  .slot = tri_view1(d->block + at[SLOT], TRI_I32, B),
                  .len = tri_view1(d->block + at[LEN], TRI_I32, B),
                  .row = tri_view1(d->block + at[ROW], TRI_I32, B),
+                 .cu = tri_view1(d->block + at[ROW], TRI_I32, B + 1),
+                 .state = tri_view1(d->block + at[STATE], TRI_I32, B),
+                 .fresh = tri_view1(d->block + at[FRESH], TRI_I32, B),
                  .table = tri_view2(d->table, TRI_I32, B, d->max_pages)};
 
   if (d->spread) b.work = d->work;

@@ -7,11 +7,12 @@
 #include "model/model.h"
 
 /* The arrays of a staged step, in turns 0 and 1. They are pinned host memory, borrowed until tri_decode_step.
- * At first every row is idle: its drawn token is unused and it leaves the cache as it is. */
+ * At first every row is idle: its drawn token is unused and it leaves the cache with its states as it is. */
 typedef struct tri_decode_rows {
   int64_t *key;  /* [B,3] prompt, answer and position, the key of the random number */
   int32_t *from; /* [B] index in the step before of the row to continue, or -1 to take `token` */
   int32_t *token, *pos, *slot, *len; /* [B] as in tri_batch. slot's page becomes the page of pos */
+  int32_t *state, *fresh; /* [B] as in tri_batch. Models without recurrent layers do not read them */
   int      turn;
 } tri_decode_rows;
 

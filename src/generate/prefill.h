@@ -17,10 +17,11 @@ void                   tri_prefill_close(tri_prefill **p);
 TRI_CHECKED tri_status tri_prefill_begin(tri_prefill *p);
 /* Collective over the parameter scope unless the parameters are held. Stages the first
  * n tokens of the request, its prompt and then its answer. Token i goes to page[i / TRI_PAGE]. The pages
- * before `written` hold theirs already, so those tokens are computed and written nowhere. A full pass is
- * launched first. */
+ * before `written` hold theirs already, so those tokens are computed and written nowhere. Recurrent layers
+ * begin at zero and leave their state after the n tokens in state `state`. It is -1 in a model without such
+ * layers. A full pass is launched first. */
 TRI_CHECKED tri_status tri_prefill_add(tri_prefill *p, const tri_request *r, int64_t n, const int32_t *page,
-                                       int64_t written, tri_stream *s);
+                                       int64_t written, int32_t state, tri_stream *s);
 /* Collective over the parameter scope unless the parameters are held. Launches a pass over the staged tokens,
  * if there are any. */
 TRI_CHECKED tri_status tri_prefill_run(tri_prefill *p, tri_stream *s);

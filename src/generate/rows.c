@@ -7,7 +7,11 @@
  * Answers to one prompt share its full pages. Those that begin together share its prefill too. The prompt is
  * kept while such an answer waits, and each copies the last, unfinished page. The last of them takes that
  * page over. An answer that starts again while others hold the prompt's full pages shares these, and computes
- * their tokens without writing them. */
+ * their tokens without writing them.
+ *
+ * A state of recurrent layers holds exactly the tokens in the cache. Every prefill begins with a sequence's
+ * first token, so it leaves such a state. A kept prompt has a state. Answers that start with it copy the
+ * state, and the last one takes it over. There is a state for each row and one for a kept prompt. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rows.h"
 
@@ -19,6 +23,19 @@ static int64_t known(const tri_request *r) { return r->prompt->n_token + r->n; }
 /* Returns the pages that a prompt's tokens before the last fill, and those they begin. */
 static int full_pages(const tri_prompt *p) { return (p->n_token - 1) / TRI_PAGE; }
 static int all_pages(const tri_prompt *p) { return (int)pages_for(p->n_token - 1); }
+
+/* Returns a state for a row or a kept prompt, or -1 in a model without recurrent layers. */
+static int32_t take_state(tri_sampler *s) {
+  int32_t state = tri_kv_take_state(s->kv);
+
+  TRI_ASSERT((state >= 0) == (s->states > 0)); /* there is one for each row and for one prompt */
+  return state;
+}
+
+static void drop_state(tri_sampler *s, int32_t *state) {
+  if (*state >= 0) tri_kv_drop_state(s->kv, *state);
+  *state = -1;
+}
 
 static int32_t take_page(tri_sampler *s) {
   int32_t page = tri_kv_take(s->kv);
@@ -46,6 +63,7 @@ static tri_prefix *add_prefix(tri_sampler *s, const tri_prompt *prompt) {
   f->prompt = prompt;
   f->n_row = 0;
   f->kept = false;
+  f->state = -1;
   return f;
 }
 
@@ -68,29 +86,42 @@ static void count_again(tri_sampler *s, int64_t order, int64_t n) {
   s->recomputed += lost ? n : met ? r->prompt->n_token - 1 : 0;
 }
 
-/* Brings the prompt of answer `order` into the cache and keeps it. */
-static tri_status keep_prompt(tri_sampler *s, int64_t order, tri_prefix *f) {
-  const tri_request *r = s->queue[order];
-  tri_request        prompt = {.prompt = r->prompt};
-  int                shared = f ? full_pages(r->prompt) : 0, all = all_pages(r->prompt);
-
-  if (!f) f = add_prefix(s, r->prompt);
-  for (int i = 0; i < shared; i++) tri_kv_share(s->kv, f->page[i]);
-  for (int i = shared; i < all; i++) f->page[i] = take_page(s);
-  f->kept = true;
-  f->order = order;
-  count_again(s, order, r->prompt->n_token - 1);
-  return tri_prefill_add(s->prefill, &prompt, r->prompt->n_token - 1, f->page, shared, s->stream);
-}
-
 static void forget_prefix_if_unused(tri_prefix *f) {
   if (!f->kept && !f->n_row) f->prompt = NULL;
 }
 
 static void drop_kept(tri_sampler *s, tri_prefix *f) {
   for (int i = 0; i < all_pages(f->prompt); i++) tri_kv_drop(s->kv, f->page[i]);
+  drop_state(s, &f->state);
   f->kept = false;
   forget_prefix_if_unused(f);
+}
+
+/* Makes free the state of kept prompts, before answer `order` keeps its own. Other kept prompts are those of
+ * younger answers, which prefill them again. A prompt of older answers was taken over by the last of them. */
+static void free_state(tri_sampler *s, int64_t order) {
+  for (int i = 0; i < n_prefix(s) && s->states; i++) {
+    if (!s->prefix[i].kept) continue;
+    TRI_ASSERT(s->prefix[i].order > order); /* no row is about to copy it */
+    drop_kept(s, &s->prefix[i]);
+  }
+}
+
+/* Brings the prompt of answer `order` into the cache and keeps it. */
+static tri_status keep_prompt(tri_sampler *s, int64_t order, tri_prefix *f) {
+  const tri_request *r = s->queue[order];
+  tri_request        prompt = {.prompt = r->prompt};
+  int                shared = f ? full_pages(r->prompt) : 0, all = all_pages(r->prompt);
+
+  free_state(s, order);
+  if (!f) f = add_prefix(s, r->prompt);
+  for (int i = 0; i < shared; i++) tri_kv_share(s->kv, f->page[i]);
+  for (int i = shared; i < all; i++) f->page[i] = take_page(s);
+  f->kept = true;
+  f->order = order;
+  f->state = take_state(s);
+  count_again(s, order, r->prompt->n_token - 1);
+  return tri_prefill_add(s->prefill, &prompt, r->prompt->n_token - 1, f->page, shared, f->state, s->stream);
 }
 
 /* ---- starting answers ---- */
@@ -128,6 +159,9 @@ static void share_prompt(tri_sampler *s, tri_row *w, tri_prefix *f) {
     }
   }
   w->n_page = all;
+  w->state = last ? f->state : take_state(s);
+  w->begins_as = last ? -1 : f->state;
+  if (last) f->state = -1;
   f->kept = !last;
   f->order = w->order;
   join_prefix(w, f);
@@ -151,7 +185,8 @@ static tri_status prefill_alone(tri_sampler *s, tri_row *w, tri_prefix *f) {
   }
   if (f) join_prefix(w, f);
   count_again(s, w->order, n);
-  return tri_prefill_add(s->prefill, r, n, w->page, shared, s->stream);
+  w->state = take_state(s);
+  return tri_prefill_add(s->prefill, r, n, w->page, shared, w->state, s->stream);
 }
 
 /* Gives the answer a row and its pages. */
@@ -170,7 +205,7 @@ static tri_status start_answer(tri_sampler *s, int64_t order) {
   w->request = r;
   w->order = order;
   w->given = r->n;
-  w->at[0] = w->at[1] = w->copy_from = -1;
+  w->at[0] = w->at[1] = w->copy_from = w->state = w->begins_as = -1;
   w->next = r->n ? r->token[r->n - 1] : r->prompt->token[r->prompt->n_token - 1];
   w->n_page = 0;
   w->prefix = NULL;
@@ -183,11 +218,12 @@ static tri_status start_answer(tri_sampler *s, int64_t order) {
   return TRI_OK;
 }
 
-/* Not collective. Gives the row's pages to the decode steps. */
+/* Not collective. Copies the row's part of a kept prompt and gives its pages to the decode steps. */
 static tri_status seat(tri_sampler *s, int i) {
   tri_row *w = &s->row[i];
 
   if (w->copy_from >= 0) TRI_TRY(tri_kv_copy(s->kv, w->page[w->n_page - 1], w->copy_from, s->stream));
+  if (w->begins_as >= 0) TRI_TRY(tri_kv_copy_state(s->kv, w->state, w->begins_as, s->stream));
   return tri_decode_seat(s->decode, i, w->page, w->n_page, s->stream);
 }
 
@@ -260,6 +296,7 @@ void tri_rows_grow(tri_sampler *s, tri_row *w, int64_t pos) {
 static void drop_pages(tri_sampler *s, tri_row *w) {
   for (int i = 0; i < w->n_page; i++) tri_kv_drop(s->kv, w->page[i]);
   w->n_page = 0;
+  drop_state(s, &w->state);
   if (!w->prefix) return;
   w->prefix->n_row--;
   forget_prefix_if_unused(w->prefix);
@@ -351,5 +388,5 @@ void tri_rows_end(tri_sampler *s) {
   }
   for (int i = 0; i < n_prefix(s); i++)
     if (s->prefix[i].kept) drop_kept(s, &s->prefix[i]);
-  TRI_ASSERT(tri_kv_free(s->kv) == s->pages); /* none was lost */
+  TRI_ASSERT(tri_kv_free(s->kv) == s->pages && tri_kv_free_states(s->kv) == s->states); /* none was lost */
 }

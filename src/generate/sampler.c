@@ -27,6 +27,10 @@ int64_t tri_sampler_least_pages(int64_t max_prompt, int64_t max_new) {
   return pages_for(max_prompt + max_new) + pages_for(max_prompt) + 1;
 }
 
+int tri_sampler_states(const tri_model_shape *shape, int64_t max_sequences) {
+  return tri_recurrent_layers(shape) ? (int)max_sequences + 1 : 0;
+}
+
 /* Returns the pages of the cache. */
 static int64_t choose_pages(const tri_sampler_opt *o) {
   int64_t full = tri_sampler_full_pages(o->max_sequences, o->max_prompt, o->max_new);
@@ -53,13 +57,14 @@ tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri
   s->opt = *opt;
   s->pages_each = pages_for(opt->max_prompt + opt->max_new);
   s->pages = choose_pages(opt);
+  s->states = tri_sampler_states(&cached, rows);
   TRI_TRY(TRI_ALLOC(s->row, rows));
   TRI_TRY(TRI_ALLOC(s->prefix, rows + 1));
   TRI_TRY(TRI_ALLOC(s->seat, 2 * rows + 2));
   TRI_TRY(tri_request_memory_open(ledger, rows, opt->max_answers, opt->max_new, &s->memory));
   TRI_TRY(tri_ledger_add(ledger, TRI_MEM_PINNED, TRI_PHASE_ROLLOUT, false, "decode staging",
                          lists * (size_t)s->pages_each * 4, (void **)&s->page_space));
-  TRI_TRY(tri_kv_open(d, ledger, &cached, dtype, s->pages, &s->kv));
+  TRI_TRY(tri_kv_open(d, ledger, &cached, dtype, s->pages, s->states, &s->kv));
   TRI_TRY(tri_prefill_open(d, ledger, m, s->kv, opt->max_prefill, rows, &s->prefill));
   return tri_decode_open(d, ledger, m, s->kv, rows, s->pages_each, &s->decode);
 }
@@ -102,6 +107,8 @@ static void stage_row(tri_sampler *s, int i, const tri_decode_rows *d) {
   d->pos[i] = (int32_t)pos;
   d->slot[i] = w->page[pos / TRI_PAGE] * TRI_PAGE + (int32_t)(pos % TRI_PAGE);
   d->len[i] = (int32_t)pos + 1;
+  d->state[i] = w->state;
+  d->fresh[i] = pos == 0; /* nothing was prefilled */
   d->key[3 * i] = r->prompt->id;
   d->key[3 * i + 1] = r->sample;
   d->key[3 * i + 2] = w->given++;

@@ -52,6 +52,9 @@ int64_t tri_sampler_full_pages(int64_t max_sequences, int64_t max_prompt, int64_
 /* Pure. Returns the fewest pages of a cache. They hold the longest sequence and its prompt, and one is
  * spare. */
 int64_t tri_sampler_least_pages(int64_t max_prompt, int64_t max_new);
+/* Pure. Returns the states of recurrent layers in the cache. There is one for each row, and one for a prompt
+ * whose answers wait. Returns 0 for a model without recurrent layers. */
+int tri_sampler_states(const tri_model_shape *shape, int64_t max_sequences);
 /* Not collective. Plans the cache and the sampler's buffers in the ledger. The model is borrowed. */
 TRI_CHECKED tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri_dtype dtype,
                                         const tri_sampler_opt *opt, tri_sampler **out);

@@ -16,7 +16,8 @@ typedef struct tri_prefix {
   const tri_prompt *prompt; /* NULL if unused */
   int32_t          *page;   /* [pages_each] the prompt's full pages, then the last one while it is kept */
   int               n_row;  /* rows that hold the full pages */
-  bool              kept;   /* the prefix itself holds all its pages, for answers that wait */
+  bool              kept;   /* the prefix itself holds all its pages and a state, for answers that wait */
+  int32_t           state;  /* of recurrent layers after all tokens but the last, -1 if there is none */
   int64_t           order;  /* queue index of the newest answer that started with it */
 } tri_prefix;
 
@@ -30,6 +31,8 @@ typedef struct tri_row {
   int32_t     *page;      /* [pages_each] pinned */
   int          n_page;    /* pages it holds */
   int32_t      copy_from; /* page to copy to its last page when it starts, or -1 */
+  int32_t      state;     /* its state of recurrent layers, -1 in a model without */
+  int32_t      begins_as; /* state to copy to its own when it starts, or -1 */
   tri_prefix  *prefix;    /* the prompt whose full pages it shares, or NULL */
 } tri_row;
 
@@ -42,6 +45,7 @@ struct tri_sampler {
   tri_request_memory *memory;
   tri_sampler_opt     opt;
   int64_t             pages_each, pages; /* pages of the longest sequence, and of the cache */
+  int                 states;            /* states of recurrent layers in the cache */
   int32_t            *page_space;        /* [2 * max_sequences + 1,pages_each] pinned */
   tri_seat           *seat;              /* [2 * max_sequences + 2] for a choice */
   /* the generation in progress */

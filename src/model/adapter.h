@@ -15,15 +15,20 @@
 
 struct tri_block_call;
 
-/* The adapters of one product. n is 0 if none of the product's modules is a target. */
+/* The adapters of one product. n is 0 if none of the product's modules is a target. All layers with the
+ * product have the same. */
 typedef struct tri_adapter_slot {
   int         n;            /* number of targets */
-  int         a, b;         /* the first param of A and of B in a layer's unit */
-  int         product;      /* index of A's product in the unit, B's is the next */
   int64_t     width, n_out; /* n r, and the rows of the product's matrix */
   tri_linear *down, *up;    /* x A^T, t B^T */
   tri_linear *up_part;      /* t B^T with this rank's rows, or NULL (divided.h) */
 } tri_adapter_slot;
+
+/* The place of a product's adapters in a layer's unit. */
+typedef struct tri_adapter_place {
+  int a, b;    /* the first param of A and of B, -1 if the layer has no such adapters */
+  int product; /* index of A's product, B's is the next */
+} tri_adapter_place;
 
 typedef struct tri_adapters {
   tri_params      *params; /* NULL without adapters */
@@ -31,11 +36,12 @@ typedef struct tri_adapters {
   int              n_unit;
   tri_unit_spec   *slice; /* [n_unit] with this rank's rows of each B, or NULL (divided.h) */
   tri_adapter_slot slot[TRI_SLOT_HEAD];
-  char             label[48];
-  void            *t, *dt; /* A [N,width], x A^T and its gradient */
-  float           *dwide;  /* f32 [n_out,width], gradient of the matrix of blocks */
-  int              dt_of;  /* the slot whose dt is computed and needed once more, or -1 */
-  bool             off;    /* products are the base model's own */
+  tri_adapter_place (*place)[TRI_SLOT_HEAD]; /* [n_unit] */
+  char   label[48];
+  void  *t, *dt; /* A [N,width], x A^T and its gradient */
+  float *dwide;  /* f32 [n_out,width], gradient of the matrix of blocks */
+  int    dt_of;  /* the slot whose dt is computed and needed once more, or -1 */
+  bool   off;    /* products are the base model's own */
 } tri_adapters;
 
 /* Not collective. Opens the products, units and store of the adapters if the model's options ask for

@@ -19,11 +19,15 @@ typedef struct tri_unit_slots {
 } tri_unit_slots;
 
 /* The activations one layer keeps for its backward pass, in rows [N,...]. Without keep, all layers use the
- * same set, x, mid and out are one buffer, and raw and heads_rstd are NULL. */
+ * same set, x, mid and out are one buffer, and raw and heads_rstd are NULL. The letters of recurrent layers
+ * are those of kernels.h (conv_fwd). */
 typedef struct tri_layer_acts {
-  void *x, *mid; /* f32 [N,C], the input and the result after attention */
-  void *qkv, *o; /* A [N,E] after rotation, A [N,H*D] */
-  void *lse;     /* f32 [N,H] */
+  void *x, *mid; /* f32 [N,C], the input and the result after attention or the recurrent part */
+  void *qkv;     /* A [N,E] after rotation. In a recurrent layer A [N,Er], the input of the convolution */
+  void *o;       /* A [N,H*D], of attention without its gate. In a recurrent layer A [N,Hv*Dv] of delta_fwd */
+  void *lse;     /* f32 [N,H]. In a recurrent layer f32 [N,Hv], rstd of gate_norm_fwd */
+  void *gate;    /* A [N,H*D] with attn_gate. In a recurrent layer A [N,Hv*Dv], z of gate_norm_fwd */
+  void *ba;      /* A [N,2*Hv] in a recurrent layer */
   void *gate_up; /* A [N,2F] */
   /* Families with Q_NORM and K_NORM keep the inputs of these norms, A [N,(H + G) D], and f32
    * [N,tri_heads_normed]. */
@@ -34,21 +38,24 @@ typedef struct tri_layer_acts {
 
 /* The buffers that only backward writes. */
 typedef struct tri_layer_grads {
-  void *dx;                      /* f32 [N,C], gradient of the residual stream, block to block */
-  void *dxa;                     /* A [N,C], the same in the compute type if that is not f32 */
-  void *dh;                      /* A [N,C], gradient of a norm's output */
-  void *dpost;                   /* f32 [N,C], gradient of a post-norm's or a scaling's input, if any */
-  void *dy, *dgu, *dqkv, *dattn; /* A [N,F], [N,2F], [N,E], [N,H*D] */
-  void *work;                    /* f32 [tri_attn_workspace(...)], workspace of attention */
+  void *dx;       /* f32 [N,C], gradient of the residual stream, block to block */
+  void *dxa;      /* A [N,C], the same in the compute type if that is not f32 */
+  void *dh;       /* A [N,C], gradient of a norm's output */
+  void *dpost;    /* f32 [N,C], gradient of a post-norm's or a scaling's input, if any */
+  void *dy, *dgu; /* A [N,F], [N,2F]. After the mlp's backward they hold the gradients of ba and of gate */
+  void *dqkv, *dattn; /* A [N,E], [N,H*D]. In a recurrent layer [N,Er] of the convolution, [N,Hv*Dv] of o */
+  void
+      *work; /* f32 [tri_attn_workspace(...)] or [tri_delta_work(...)], workspace of attn_bwd and delta_bwd */
 } tri_layer_grads;
 
 /* The constants of the family and the model that the kernels take. */
 typedef struct tri_model_rules {
-  tri_attn_rule attn[TRI_KINDS];
-  tri_norm_rule norm;
-  float         embed_scale;
-  float         residual; /* factor of attention and mlp when they join the residual stream */
-  float         logits;   /* factor of the logits of a head of tokens */
+  tri_attn_rule  attn[TRI_KINDS];
+  tri_norm_rule  norm;
+  tri_delta_rule delta; /* of recurrent layers */
+  float          embed_scale;
+  float          residual; /* factor of attention and mlp when they join the residual stream */
+  float          logits;   /* factor of the logits of a head of tokens */
 } tri_model_rules;
 
 struct tri_model {
@@ -56,22 +63,23 @@ struct tri_model {
   tri_model_shape    shape;
   bool               tied; /* the head multiplies with the embedding's table */
   tri_model_rules    rules;
-  int64_t            E;      /* (H + 2 G) D */
-  tri_device        *device; /* borrowed */
-  tri_device_advice  advice; /* the device's advice */
+  int64_t            E;                          /* (H + 2 G) D */
+  int                layer_with[TRI_SLOT_COUNT]; /* the first layer that has the slot, -1 if none has */
+  tri_device        *device;                     /* borrowed */
+  tri_device_advice  advice;                     /* the device's advice */
   const tri_kernels *k;
   tri_params        *params;
   tri_unit_spec     *unit;  /* [n_unit] embedding, L layers, head */
   tri_unit_slots    *slots; /* [n_unit] */
   int                n_unit;
   tri_linear_spec    spec[TRI_SLOT_PRODUCTS];
-  tri_linear        *linear[TRI_SLOT_PRODUCTS];
-  void              *workspace; /* shared by the products */
+  tri_linear        *linear[TRI_SLOT_PRODUCTS]; /* NULL for products of no layer */
+  void              *workspace;                 /* shared by the products */
   size_t             workspace_bytes;
   float             *rope[TRI_KINDS]; /* f32 [max_positions,tri_turned], may be one table */
   tri_layer_acts    *acts;            /* [L] if train, else NULL */
   tri_layer_acts     scratch;
-  void              *x, *h, *rstd, *y; /* f32 [N,C], A [N,C], f32 [N], A [N,F] */
+  void              *x, *h, *rstd, *y; /* f32 [N,C], A [N,C], f32 [N], A [N,F] (tri_gated_rows) */
   tri_layer_grads    back;
   tri_head           head;
   tri_adapters       adapters;
@@ -184,9 +192,19 @@ void                   tri_units_drop(tri_unit_spec *unit, int n);
 TRI_CHECKED tri_status tri_rope_plan(tri_model *m, tri_ledger *l);
 TRI_CHECKED tri_status tri_rope_start(tri_model *m, tri_stream *s);
 
-/* Returns whether the family's layers have the slot. */
-static inline bool tri_layers_have(const tri_model *m, tri_slot slot) {
-  return m->slots[tri_unit_of_layer(0)].param[slot] >= 0;
+/* Return whether any layer has the slot, and whether the call's unit has it. */
+static inline bool tri_layers_have(const tri_model *m, tri_slot slot) { return m->layer_with[slot] >= 0; }
+static inline bool tri_unit_has(const tri_model *m, const tri_block_call *c, tri_slot slot) {
+  return m->slots[c->unit].param[slot] >= 0;
+}
+/* These buffers are the mlp's, whose turn comes later forward and sooner backward. The first holds n rows of
+ * the gated result of attention or of the recurrent part. The second holds n rows of attention's products
+ * before split_gate, or of the convolution. It is also free for their gradients. */
+static inline tri_tensor tri_gated_rows(const tri_model *m, int64_t n, int64_t width) {
+  return tri_rows_act(m, m->y, n, width);
+}
+static inline tri_tensor tri_wide_rows(const tri_model *m, int64_t n, int64_t width) {
+  return tri_rows_act(m, m->scratch.gate_up, n, width);
 }
 /* Returns whether attention and mlp are scaled before they join the residual stream. */
 static inline bool    tri_scales_residual(const tri_model *m) { return m->rules.residual != 1.0f; }

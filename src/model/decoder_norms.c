@@ -8,7 +8,7 @@ tri_status tri_pre_norm_forward(tri_model *m, const tri_block_call *c, tri_slot 
   tri_tensor rstd = tri_view1(m->rstd, TRI_F32, x->dim[0]);
 
   *h = tri_rows_act(m, m->h, x->dim[0], m->shape.C);
-  if (tri_layers_have(m, norm))
+  if (tri_unit_has(m, c, norm))
     return m->k->rmsnorm_fwd(s, h, &rstd, x, tri_weight_at(m, c, norm), NULL, &m->rules.norm);
   if (m->opt.dtype != TRI_F32) return m->k->cast(s, h, x);
   *h = *x;
@@ -20,7 +20,7 @@ tri_status tri_pre_norm_backward(tri_model *m, const tri_block_call *c, tri_slot
   int64_t    n = x->dim[0], C = m->shape.C;
   tri_tensor dx = tri_rows_f32(m->back.dx, n, C), rstd = tri_view1(m->rstd, TRI_F32, n), dw, more = *dh;
 
-  if (tri_layers_have(m, norm))
+  if (tri_unit_has(m, c, norm))
     return m->k->rmsnorm_bwd(s, &dx, tri_grad_at(m, c, norm, &dw), dh, x, tri_weight_at(m, c, norm), &rstd,
                              &m->rules.norm);
   if (m->opt.dtype != TRI_F32) { /* such families have post-norms and so this buffer, free by now */
@@ -31,10 +31,12 @@ tri_status tri_pre_norm_backward(tri_model *m, const tri_block_call *c, tri_slot
 }
 
 int64_t tri_heads_normed(const tri_model *m) {
-  int     unit = tri_unit_of_layer(0), q = m->slots[unit].param[TRI_SLOT_Q_NORM];
-  int64_t k = m->slots[unit].param[TRI_SLOT_K_NORM];
+  int unit, q, k;
 
-  if (q < 0) return 0;
+  if (!tri_layers_have(m, TRI_SLOT_Q_NORM)) return 0;
+  unit = tri_unit_of_layer(m->layer_with[TRI_SLOT_Q_NORM]);
+  q = m->slots[unit].param[TRI_SLOT_Q_NORM];
+  k = m->slots[unit].param[TRI_SLOT_K_NORM];
   if (tri_norms_whole(tri_heads_of(m), m->unit[unit].param[q].dim[0], m->unit[unit].param[k].dim[0]))
     return 2;
   return m->shape.H + m->shape.G;

@@ -40,6 +40,11 @@ static tri_status check(const tri_model *m, int t) {
     if (whole[i].n % t)
       TRI_FAIL(TRI_ECONFIG, "%s%s%d does not divide the model's %lld %s", name, is, t, (long long)whole[i].n,
                whole[i].what);
+  if (tri_recurrent_layers(s) || s->attn_gate)
+    TRI_FAIL(TRI_ECONFIG,
+             "%s%s%d: a model of type %s cannot be divided, because this version does not divide recurrent "
+             "layers and gated attention. Leave the size at 1",
+             name, is, t, s->family->model_type);
   if (s->V < (int64_t)t * t) /* the last rank shares less than its rows with the rank before */
     TRI_FAIL(TRI_ECONFIG, "%s%s%d: the model's vocabulary of %d is too small", name, is, t, s->V);
   for (const tri_tensor_row *row = s->family->tensor; row->name; row++)
@@ -81,6 +86,7 @@ static tri_status open_products(tri_model *m) {
   for (int slot = 0; slot < TRI_SLOT_PRODUCTS; slot++) {
     tri_linear_spec  spec = m->spec[slot];
     tri_linear_bytes bytes;
+    if (!m->linear[slot]) continue;
     spec.n_out = part_of(m, spec.n_out);
     spec.backward = false;
     spec.whole = m->linear[slot];

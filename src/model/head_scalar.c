@@ -39,7 +39,7 @@ static tri_status backward(tri_model *m, tri_block_call *c, const tri_rows_out *
     TRI_TRY(m->k->cast(s, &dvalue, &from));
   }
   TRI_TRY(tri_product_bwd_w(m, c, TRI_SLOT_HEAD, &dvalue, &hs, s));
-  return tri_product_bwd_x(m, c, TRI_SLOT_HEAD, &dhs, &dvalue, s);
+  return tri_product_bwd_x(m, c, TRI_SLOT_HEAD, &dhs, &dvalue, false, s);
 }
 
 const tri_head_ops tri_head_scalar = {one, plan, forward, backward, NULL};

@@ -104,7 +104,7 @@ static tri_status chunk_backward(tri_model *m, const tri_block_call *c, const tr
   if (m->shape.logit_softcap > 0)
     TRI_TRY(m->k->softcap_bwd(s, &dlogits, &logits, (float)m->shape.logit_softcap));
   TRI_TRY(tri_product_bwd_w(m, c, TRI_SLOT_HEAD, &dlogits, &hs, s));
-  return tri_product_bwd_x(m, c, TRI_SLOT_HEAD, &dhs, &dlogits, s);
+  return tri_product_bwd_x(m, c, TRI_SLOT_HEAD, &dhs, &dlogits, false, s);
 }
 
 /* For scaled logits, multiplies the derivatives by the scale. logp_bwd is linear in them, so it then gives

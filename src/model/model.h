@@ -19,6 +19,9 @@ typedef struct tri_batch {
   tri_tensor row, target; /* [K] i32, row[k] predicts target[k] */
   tri_tensor slot;        /* [N] i32, position in the cache (kernels.h, kv_put), for prefill and decode */
   tri_tensor table, len;  /* [B,P] and [B] i32, for decode only, where N = B */
+  /* [S] i32, for prefill and decode of models with recurrent layers: the state of each sequence, and 1 if it
+   * begins at zero (kernels.h, tri_delta_rows). A decode step has one row in each sequence, cu is 0 .. B. */
+  tri_tensor state, fresh;
   tri_tensor work; /* f32, for decode only, spreads long contexts (kernels.h). Not spread if data is NULL */
 } tri_batch;
 

@@ -24,11 +24,24 @@ tri_model_shape tri_model_cache_shape(const tri_model *m) {
 tri_comm *tri_model_tensor(const tri_model *m) { return m->divided.t > 1 ? m->divided.comm : NULL; }
 
 static tri_status open_linears(tri_model *m) {
-  int64_t C = m->shape.C, F = m->shape.F, HD = (int64_t)m->shape.H * m->shape.D;
-  int64_t dims[TRI_SLOT_PRODUCTS][2] = {{m->E, C}, {C, HD}, {2 * F, C}, {C, F}, {m->head.ops->n_out(m), C}};
+  const tri_delta_rule *r = &m->rules.delta;
+  int64_t C = m->shape.C, F = m->shape.F, HD = (int64_t)m->shape.H * m->shape.D, Z = (int64_t)r->Hv * r->Dv;
+  int     recurrent = tri_recurrent_layers(&m->shape);
+  bool    attends = recurrent < m->shape.L;
+  const int64_t dims[TRI_SLOT_PRODUCTS][2] = {[TRI_SLOT_QKV] = {m->E + (m->shape.attn_gate ? HD : 0), C},
+                                              [TRI_SLOT_O] = {C, HD},
+                                              [TRI_SLOT_GATE_UP] = {2 * F, C},
+                                              [TRI_SLOT_DOWN] = {C, F},
+                                              [TRI_SLOT_DELTA_QKV] = {tri_delta_width(r), C},
+                                              [TRI_SLOT_DELTA_Z] = {Z, C},
+                                              [TRI_SLOT_DELTA_BA] = {2 * (int64_t)r->Hv, C},
+                                              [TRI_SLOT_DELTA_OUT] = {C, Z},
+                                              [TRI_SLOT_HEAD] = {m->head.ops->n_out(m), C}};
 
   for (int i = 0; i < TRI_SLOT_PRODUCTS; i++) {
     tri_linear_bytes bytes;
+    if (i >= TRI_SLOT_DELTA_QKV && i <= TRI_SLOT_DELTA_OUT && !recurrent) continue;
+    if ((i == TRI_SLOT_QKV || i == TRI_SLOT_O) && !attends) continue;
     m->spec[i] =
         (tri_linear_spec){dims[i][0], dims[i][1], m->opt.dtype, m->opt.train, m->opt.any_order, NULL};
     TRI_TRY(m->k->linear_open(m->device, &m->spec[i], &m->linear[i]));
@@ -57,6 +70,49 @@ static tri_status plan_workspaces(tri_model *m, tri_ledger *l, const workspace *
   return TRI_OK;
 }
 
+/* Elements of a row of the activations whose size depends on the kind of layer (decoder.h). */
+typedef struct row_sizes {
+  int64_t qkv, o, lse, gate, ba;
+} row_sizes;
+
+static row_sizes sizes_of(const tri_model *m, bool recurrent) {
+  const tri_delta_rule *r = &m->rules.delta;
+  int64_t               HD = (int64_t)m->shape.H * m->shape.D, Z = (int64_t)r->Hv * r->Dv;
+
+  if (recurrent) return (row_sizes){tri_delta_width(r), Z, r->Hv, Z, 2 * (int64_t)r->Hv};
+  return (row_sizes){m->E, HD, m->shape.H, m->shape.attn_gate ? HD : 0, 0};
+}
+
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Returns the sizes of buffers for the layers of both kinds, as far as the model has both. */
+static row_sizes sizes_of_all(const tri_model *m) {
+  int       recurrent = tri_recurrent_layers(&m->shape);
+  row_sizes a = sizes_of(m, false), r = sizes_of(m, true);
+
+  if (!recurrent) return a;
+  if (recurrent == m->shape.L) return r;
+  return (row_sizes){larger(a.qkv, r.qkv), larger(a.o, r.o), larger(a.lse, r.lse), larger(a.gate, r.gate),
+                     r.ba};
+}
+
+/* Returns the elements of a row of tri_wide_rows. */
+static int64_t wide_elements(const tri_model *m) {
+  int64_t raw = m->shape.attn_gate ? m->E + (int64_t)m->shape.H * m->shape.D : 0;
+
+  return tri_recurrent_layers(&m->shape) ? larger(raw, tri_delta_width(&m->rules.delta)) : raw;
+}
+
+/* Returns the elements of the workspace of attn_bwd and delta_bwd for T tokens. */
+static int64_t backward_elements(const tri_model *m, int64_t T) {
+  int     recurrent = tri_recurrent_layers(&m->shape);
+  int64_t n = 0;
+
+  if (!T) return 0;
+  if (recurrent < m->shape.L) n = tri_attn_workspace(&m->advice, tri_heads_of(m), m->opt.dtype, T);
+  return recurrent ? larger(n, tri_delta_work(&m->rules.delta, T)) : n;
+}
+
 /* Elements of buffers that only some families need: the inputs of the head norms of q and k, and the input of
  * a post-norm. */
 static int64_t of_heads(const tri_model *m, int64_t n) {
@@ -71,20 +127,25 @@ static int64_t of_joined(const tri_model *m, int64_t n) {
 }
 
 static tri_status plan_kept(tri_model *m, tri_ledger *l) {
-  int64_t   N = m->opt.max_learn_tokens, C = m->shape.C, HD = (int64_t)m->shape.H * m->shape.D;
+  int64_t   N = m->opt.max_learn_tokens, C = m->shape.C;
   tri_dtype A = m->opt.dtype;
 
   TRI_TRY(TRI_ALLOC(m->acts, m->shape.L));
   for (int i = 0; i < m->shape.L; i++) {
     tri_layer_acts *a = &m->acts[i];
+    bool            recurs = tri_is_recurrent(&m->shape, i);
+    row_sizes       each = sizes_of(m, recurs);
+    int64_t         normed = recurs ? 0 : N; /* rows with norms of heads */
     workspace       r[] = {{&a->x, N * C, TRI_F32, TRI_PHASE_LEARN},
                            {&a->mid, N * C, TRI_F32, TRI_PHASE_LEARN},
-                           {&a->qkv, N * m->E, A, TRI_PHASE_LEARN},
-                           {&a->o, N * HD, A, TRI_PHASE_LEARN},
-                           {&a->lse, N * m->shape.H, TRI_F32, TRI_PHASE_LEARN},
+                           {&a->qkv, N * each.qkv, A, TRI_PHASE_LEARN},
+                           {&a->o, N * each.o, A, TRI_PHASE_LEARN},
+                           {&a->lse, N * each.lse, TRI_F32, TRI_PHASE_LEARN},
+                           {&a->gate, N * each.gate, A, TRI_PHASE_LEARN},
+                           {&a->ba, N * each.ba, A, TRI_PHASE_LEARN},
                            {&a->gate_up, N * 2 * m->shape.F, A, TRI_PHASE_LEARN},
-                           {&a->raw, of_heads(m, N), A, TRI_PHASE_LEARN},
-                           {&a->heads_rstd, N * tri_heads_normed(m), TRI_F32, TRI_PHASE_LEARN},
+                           {&a->raw, of_heads(m, normed), A, TRI_PHASE_LEARN},
+                           {&a->heads_rstd, normed * tri_heads_normed(m), TRI_F32, TRI_PHASE_LEARN},
                            {&a->attn, of_post(m, N), TRI_F32, TRI_PHASE_LEARN},
                            {&a->mlp, of_post(m, N), TRI_F32, TRI_PHASE_LEARN}};
     TRI_TRY(plan_workspaces(m, l, r, m->opt.recompute ? 1 : (int)(sizeof r / sizeof *r)));
@@ -95,19 +156,20 @@ static tri_status plan_kept(tri_model *m, tri_ledger *l) {
 static tri_status plan_activations(tri_model *m, tri_ledger *l) {
   int64_t N = m->opt.max_tokens, T = m->opt.train ? m->opt.max_learn_tokens : 0, C = m->shape.C,
           F = m->shape.F;
-  int64_t   HD = (int64_t)m->shape.H * m->shape.D;
+  row_sizes each = sizes_of_all(m);
   tri_dtype A = m->opt.dtype;
   bool      half = A != TRI_F32;
-  int64_t   work = T ? tri_attn_workspace(&m->advice, tri_heads_of(m), A, T) : 0;
   int64_t   again = m->opt.recompute ? T : 0; /* tokens of a recomputed layer */
   workspace r[] = {{&m->x, N * C, TRI_F32, TRI_PHASE_ALWAYS},
                    {&m->h, N * C, A, TRI_PHASE_ALWAYS},
                    {&m->rstd, N, TRI_F32, TRI_PHASE_ALWAYS},
-                   {&m->y, N * F, A, TRI_PHASE_ALWAYS},
-                   {&m->scratch.qkv, N * m->E, A, TRI_PHASE_ALWAYS},
-                   {&m->scratch.o, N * HD, A, TRI_PHASE_ALWAYS},
-                   {&m->scratch.lse, N * m->shape.H, TRI_F32, TRI_PHASE_ALWAYS},
-                   {&m->scratch.gate_up, N * 2 * F, A, TRI_PHASE_ALWAYS},
+                   {&m->y, N * larger(F, each.gate), A, TRI_PHASE_ALWAYS},
+                   {&m->scratch.qkv, N * each.qkv, A, TRI_PHASE_ALWAYS},
+                   {&m->scratch.o, N * each.o, A, TRI_PHASE_ALWAYS},
+                   {&m->scratch.lse, N * each.lse, TRI_F32, TRI_PHASE_ALWAYS},
+                   {&m->scratch.gate, N * each.gate, A, TRI_PHASE_ALWAYS},
+                   {&m->scratch.ba, N * each.ba, A, TRI_PHASE_ALWAYS},
+                   {&m->scratch.gate_up, N * larger(2 * F, wide_elements(m)), A, TRI_PHASE_ALWAYS},
                    {&m->scratch.attn, of_joined(m, N), TRI_F32, TRI_PHASE_ALWAYS},
                    {&m->scratch.mid, again * C, TRI_F32, TRI_PHASE_LEARN},
                    {&m->scratch.mlp, of_post(m, again), TRI_F32, TRI_PHASE_LEARN},
@@ -115,13 +177,13 @@ static tri_status plan_activations(tri_model *m, tri_ledger *l) {
                    {&m->scratch.heads_rstd, again * tri_heads_normed(m), TRI_F32, TRI_PHASE_LEARN},
                    {&m->back.dx, T * C, TRI_F32, TRI_PHASE_LEARN},
                    {&m->back.dxa, half ? T * C : 0, A, TRI_PHASE_LEARN},
-                   {&m->back.dy, T * F, A, TRI_PHASE_LEARN},
-                   {&m->back.dgu, T * 2 * F, A, TRI_PHASE_LEARN},
+                   {&m->back.dy, T * larger(F, each.ba), A, TRI_PHASE_LEARN},
+                   {&m->back.dgu, T * larger(2 * F, each.gate), A, TRI_PHASE_LEARN},
                    {&m->back.dh, T * C, A, TRI_PHASE_LEARN},
                    {&m->back.dpost, of_joined(m, T), TRI_F32, TRI_PHASE_LEARN},
-                   {&m->back.dqkv, T * m->E, A, TRI_PHASE_LEARN},
-                   {&m->back.dattn, T * HD, A, TRI_PHASE_LEARN},
-                   {&m->back.work, work, TRI_F32, TRI_PHASE_LEARN}};
+                   {&m->back.dqkv, T * each.qkv, A, TRI_PHASE_LEARN},
+                   {&m->back.dattn, T * each.o, A, TRI_PHASE_LEARN},
+                   {&m->back.work, backward_elements(m, T), TRI_F32, TRI_PHASE_LEARN}};
 
   TRI_TRY(plan_workspaces(m, l, r, (int)(sizeof r / sizeof *r)));
   if (m->opt.train) TRI_TRY(plan_kept(m, l));
@@ -139,6 +201,8 @@ static void set_rules(tri_model *m) {
 
   for (int k = 0; k < TRI_KINDS; k++)
     m->rules.attn[k] = (tri_attn_rule){{s->H, s->G, s->D}, (float)scale, (float)s->attn.softcap, 0, 0};
+  m->rules.delta =
+      (tri_delta_rule){s->delta.Hk, s->delta.Hv, s->delta.Dk, s->delta.Dv, s->delta.conv, s->norm_eps};
   if (s->attn.window < m->opt.max_positions) m->rules.attn[TRI_LOCAL].window = s->attn.window;
   m->rules.norm = (tri_norm_rule){s->norm_eps, s->family->norm_plus};
   if (m->opt.dtype != TRI_F32) root = tri_half_to_f32(m->opt.dtype, tri_f32_to_half(m->opt.dtype, root));
@@ -206,6 +270,7 @@ void tri_model_close(tri_model **m) {
 
 tri_status tri_model_start(tri_model *m, tri_stream *s) {
   for (int i = 0; i < TRI_SLOT_PRODUCTS; i++) {
+    if (!m->linear[i]) continue;
     TRI_TRY(m->k->linear_bind(m->linear[i], m->workspace, m->workspace_bytes));
     if (m->divided.linear[i])
       TRI_TRY(m->k->linear_bind(m->divided.linear[i], m->workspace, m->workspace_bytes));
@@ -258,14 +323,19 @@ static tri_status check_products(tri_model *m, tri_block_mode mode, int unit, in
 
   TRI_TRY(tri_unit_acquire(m, &c, TRI_USE_FWD, -1, s));
   for (int i = first; i < end && *st == TRI_OK; i++)
-    *st = m->k->linear_check(s, linear[i], c.w.packed_fwd[m->slots[unit].product[i]]);
+    if (m->slots[unit].param[i] >= 0)
+      *st = m->k->linear_check(s, linear[i], c.w.packed_fwd[m->slots[unit].product[i]]);
   if (*st == TRI_OK && first == 0) *st = tri_adapters_check(m, &c, s);
   return tri_unit_release(m, &c, s);
 }
 
-/* Checks the products of layer 0, which are those of all layers, and the head's. */
+/* Checks the products of the first layer of each kind, which are those of all layers, and the head's. */
 static tri_status check_units(tri_model *m, tri_block_mode mode, tri_status *st, tri_stream *s) {
-  TRI_TRY(check_products(m, mode, tri_unit_of_layer(0), 0, TRI_SLOT_HEAD, st, s));
+  static const tri_slot of_kind[] = {TRI_SLOT_QKV, TRI_SLOT_DELTA_QKV};
+
+  for (int k = 0; k < 2; k++)
+    if (tri_layers_have(m, of_kind[k]))
+      TRI_TRY(check_products(m, mode, tri_unit_of_layer(m->layer_with[of_kind[k]]), 0, TRI_SLOT_HEAD, st, s));
   if (!m->head.ops->sample) return TRI_OK; /* a head that draws no tokens need not promise equal bits */
   return check_products(m, mode, m->tied ? 0 : tri_unit_of_head(m), TRI_SLOT_HEAD, TRI_SLOT_PRODUCTS, st, s);
 }

@@ -9,10 +9,10 @@ static int which(const tri_model *m, const tri_block_call *c, tri_slot slot) {
 /* Returns whether the weights are the adapters' own. A head trained beside adapters is in their store. */
 static bool is_theirs(const tri_block_call *c, tri_slot slot) { return slot == TRI_SLOT_HEAD && c->a.t; }
 
-/* Returns the fused bias of a product, [n], or NULL. The head has none. */
+/* Returns the fused bias of a product, [n], or NULL. Recurrent products and the head have none. */
 static const tri_tensor *bias_of(const tri_model *m, const tri_block_call *c, const tri_weights *w,
                                  tri_slot slot, int64_t n, tri_tensor *view) {
-  int first = slot == TRI_SLOT_HEAD ? -1 : m->slots[c->unit].param[slot + TRI_SLOT_PRODUCTS];
+  int first = slot > TRI_SLOT_DOWN ? -1 : m->slots[c->unit].param[slot + TRI_SLOT_PRODUCTS];
 
   if (first < 0) return NULL;
   *view = tri_view1(w->t[first].data, w->t[first].dtype, n);
@@ -30,10 +30,10 @@ tri_status tri_product_fwd(tri_model *m, const tri_block_call *c, tri_slot slot,
 }
 
 tri_status tri_product_bwd_x(tri_model *m, const tri_block_call *c, tri_slot slot, tri_out dx, tri_in dy,
-                             tri_stream *s) {
+                             bool add, tri_stream *s) {
   const void *w = is_theirs(c, slot) ? c->a.packed_bwd[0] : c->w.packed_bwd[which(m, c, slot)];
 
-  TRI_TRY(m->k->linear_bwd_x(s, m->linear[slot], w, dx, dy, false));
+  TRI_TRY(m->k->linear_bwd_x(s, m->linear[slot], w, dx, dy, add));
   return tri_adapter_bwd_x(m, c, slot, dx, dy, s);
 }
 

@@ -11,9 +11,9 @@
  * itself. y [N,n_out] is f32 or A, x is A [N,n_in], base has y's type. */
 TRI_CHECKED tri_status tri_product_fwd(tri_model *m, const tri_block_call *c, tri_slot slot, tri_out y,
                                        tri_in x, tri_in base, tri_stream *s);
-/* dx = dy W. dx A [N,n_in], dy A [N,n_out]. */
+/* dx = dy W, or with `add` dx += dy W. dx A [N,n_in], dy A [N,n_out]. */
 TRI_CHECKED tri_status tri_product_bwd_x(tri_model *m, const tri_block_call *c, tri_slot slot, tri_out dx,
-                                         tri_in dy, tri_stream *s);
+                                         tri_in dy, bool add, tri_stream *s);
 /* Adds to the gradients of W and its bias, from dy A [N,n_out] and x A [N,n_in]. If c->dw.fresh is set, W's
  * gradient is overwritten. */
 TRI_CHECKED tri_status tri_product_bwd_w(tri_model *m, const tri_block_call *c, tri_slot slot, tri_in dy,

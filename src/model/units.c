@@ -10,12 +10,15 @@
  * LlamaForSequenceClassification. */
 static const tri_tensor_row score_row = {TRI_IN_HEAD, "score.weight", "1C", TRI_SLOT_HEAD, 0};
 
-static bool applies(const tri_model *m, const tri_tensor_row *row) {
+/* Returns whether the unit has the row's tensor. */
+static bool applies(const tri_model *m, int unit, tri_family_part part, const tri_tensor_row *row) {
+  if (part == TRI_IN_LAYER ? !tri_row_in_layer(row, &m->shape, tri_layer_of(unit)) : row->part != part)
+    return false;
   if (row->slot == TRI_SLOT_HEAD && row != &score_row) return !m->tied && m->opt.head == TRI_HEAD_TOKENS;
   return !row->only_if || *(const bool *)((const char *)&m->shape + row->only_if);
 }
 
-static int64_t size_of(const tri_model_shape *sh, char letter) {
+static int64_t size_of(const tri_model_shape *sh, const tri_delta_rule *delta, char letter) {
   switch (letter) {
   case 'C':
     return sh->C;
@@ -33,14 +36,29 @@ static int64_t size_of(const tri_model_shape *sh, char letter) {
     return (int64_t)sh->H * sh->D;
   case 'K':
     return (int64_t)sh->G * sh->D;
+  case 'P':
+    return (int64_t)sh->H * sh->D * (sh->attn_gate ? 2 : 1);
+  case 'R':
+    return tri_delta_width(delta);
+  case 'Z':
+    return (int64_t)delta->Hv * delta->Dv;
+  case 'N':
+    return delta->Hv;
+  case 'Y':
+    return delta->Dv;
+  case 'W':
+    return delta->conv;
   }
   TRI_ASSERT(letter == '1');
   return 1;
 }
 
-/* Norm weights start at a factor of 1, biases at 0. */
+/* Norm weights start at a factor of 1, biases at 0. Recurrent layers start as in transformers
+ * (Qwen3_5PreTrainedModel._init_weights). */
 static tri_init init_of(const tri_family *f, tri_slot slot) {
-  if (slot < TRI_SLOT_PRODUCTS || slot == TRI_SLOT_EMBED) return TRI_INIT_NORMAL;
+  if (slot < TRI_SLOT_PRODUCTS || slot == TRI_SLOT_EMBED || slot == TRI_SLOT_CONV) return TRI_INIT_NORMAL;
+  if (slot == TRI_SLOT_DT_BIAS || slot == TRI_SLOT_GATE_NORM) return TRI_INIT_ONES;
+  if (slot == TRI_SLOT_A_LOG) return TRI_INIT_LOG_UNIFORM;
   return slot <= TRI_SLOT_DOWN_BIAS || f->norm_plus != 0 ? TRI_INIT_ZEROS : TRI_INIT_ONES;
 }
 
@@ -51,7 +69,7 @@ static void add_row(tri_model *m, int unit, const tri_tensor_row *row) {
   tri_param_spec *p = &u->param[u->n_param];
 
   snprintf(p->name, sizeof p->name, row->name, tri_layer_of(unit)); /* NOLINT: a family's row */
-  for (const char *c = row->shape; *c; c++) p->dim[p->ndim++] = size_of(&m->shape, *c);
+  for (const char *c = row->shape; *c; c++) p->dim[p->ndim++] = size_of(&m->shape, &m->rules.delta, *c);
   p->init = row == &score_row ? TRI_INIT_SCORE : init_of(m->shape.family, row->slot);
   p->added = row == &score_row;
   p->joined = at->param[row->slot] >= 0;
@@ -74,10 +92,18 @@ static tri_status make_unit(tri_model *m, int unit, tri_family_part part) {
   TRI_TRY(TRI_ALLOC(m->unit[unit].param, n + 1));
   TRI_TRY(TRI_ALLOC(m->unit[unit].linear, TRI_SLOT_PRODUCTS));
   for (int i = 0; i < n; i++)
-    if (rows[i].part == part && applies(m, &rows[i])) add_row(m, unit, &rows[i]);
+    if (applies(m, unit, part, &rows[i])) add_row(m, unit, &rows[i]);
   if (part == TRI_IN_HEAD && m->opt.head == TRI_HEAD_SCALAR && !m->opt.lora.rank) /* else adapter.c adds it */
     add_row(m, unit, &score_row);
   return TRI_OK;
+}
+
+static void find_slots(tri_model *m) {
+  for (int slot = 0; slot < TRI_SLOT_COUNT; slot++) {
+    m->layer_with[slot] = -1;
+    for (int layer = m->shape.L - 1; layer >= 0; layer--)
+      if (m->slots[tri_unit_of_layer(layer)].param[slot] >= 0) m->layer_with[slot] = layer;
+  }
 }
 
 /* Makes the embedding's table the head's matrix too. */
@@ -105,6 +131,7 @@ tri_status tri_units_make(tri_model *m) {
     m->unit[i].apart = part != TRI_IN_LAYER && m->opt.head == TRI_HEAD_TOKENS && !m->tied; /* both large */
     TRI_TRY(make_unit(m, i, part));
   }
+  find_slots(m);
   if (m->tied) tie(m);
   for (int i = 0; i < m->n_unit; i++) tri_unit_layout(&m->unit[i]);
   return TRI_OK;

@@ -8,8 +8,15 @@
 #include "shard.h"
 
 /* SCORE is normal with standard deviation 1 / (dim[1] + 1). UNIFORM is uniform between -1 / sqrt(dim[1]) and
- * its opposite. */
-typedef enum { TRI_INIT_NORMAL, TRI_INIT_ONES, TRI_INIT_ZEROS, TRI_INIT_SCORE, TRI_INIT_UNIFORM } tri_init;
+ * its opposite. LOG_UNIFORM is the logarithm of a uniform number between 0 and 16. */
+typedef enum {
+  TRI_INIT_NORMAL,
+  TRI_INIT_ONES,
+  TRI_INIT_ZEROS,
+  TRI_INIT_SCORE,
+  TRI_INIT_UNIFORM,
+  TRI_INIT_LOG_UNIFORM
+} tri_init;
 typedef struct tri_param_spec {
   char     name[96]; /* name in the safetensors file */
   int      ndim;

@@ -7,6 +7,7 @@
 #include "evaluate.h"
 #include "generate/fit.h"
 #include "inputs.h"
+#include "model/kv.h"
 #include "report/runlog.h"
 #include "report/timeline.h"
 #include "save.h"
@@ -311,15 +312,25 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_space *
   return tri_model_open(t->se->device, t->se->comm, t->se->ledger, &mo, &l->model);
 }
 
+/* Collective over world. Chooses the answers decoded at once. The deck's number stays. Else the states of
+ * recurrent layers may lower it. */
+static tri_status plan_rows(tri_trainer *t, int64_t *rows) {
+  const tri_model_shape sh = tri_model_cache_shape(t->learner[TRI_POLICY].model);
+  const int64_t         bytes = (int64_t)tri_kv_state_bytes(&sh, t->cfg->model.dtype);
+
+  return t->cfg->rollout.max_sequences ? TRI_OK : tri_sampler_fit_rows(t->se, bytes, rows);
+}
+
 /* Collective over world. Chooses the pages of the cache, as many as the rows can use, the deck allows and the
  * plan leaves memory for. */
 static tri_status plan_pages(tri_trainer *t, const tri_longest *l, int64_t rows, int64_t *pages) {
   const tri_config     *c = t->cfg;
   const tri_model_shape sh = tri_model_cache_shape(t->learner[TRI_POLICY].model);
-  int64_t               most = c->rollout.max_response_length, asked = c->rollout.max_cached_tokens;
-  int64_t               full = tri_sampler_full_pages(rows, l->prompt, most);
-  int64_t               least = tri_sampler_least_pages(l->prompt, most);
-  int64_t               bytes = tri_sampler_page_bytes(&sh, c->model.dtype);
+  const int64_t states = tri_sampler_states(&sh, rows) * (int64_t)tri_kv_state_bytes(&sh, c->model.dtype);
+  int64_t       most = c->rollout.max_response_length, asked = c->rollout.max_cached_tokens;
+  int64_t       full = tri_sampler_full_pages(rows, l->prompt, most);
+  int64_t       least = tri_sampler_least_pages(l->prompt, most);
+  int64_t       bytes = tri_sampler_page_bytes(&sh, c->model.dtype);
 
   *pages = full;
   if (least > full) least = full;
@@ -332,7 +343,7 @@ static tri_status plan_pages(tri_trainer *t, const tri_longest *l, int64_t rows,
         (long long)asked, TRI_PAGE, (long long)least, (long long)longest_answer(t, l),
         (long long)(least * TRI_PAGE));
   if (asked && asked / TRI_PAGE < full) *pages = asked / TRI_PAGE;
-  TRI_TRY(tri_sampler_fit_pages(t->se, bytes, pages));
+  TRI_TRY(tri_sampler_fit_pages(t->se, states, bytes, pages));
   t->plan.cache_is_least = *pages < least;
   if (*pages < least) *pages = least;
   t->plan.cached = *pages * TRI_PAGE;
@@ -344,16 +355,17 @@ static tri_status plan_pages(tri_trainer *t, const tri_longest *l, int64_t rows,
 /* Collective over world. Opens the sampler last, since its cache takes the memory that is left. */
 static tri_status open_sampler(tri_trainer *t, const tri_longest *l, const batch_space *b) {
   const tri_config *c = t->cfg;
-  int64_t           most = c->rollout.max_response_length, pages;
-  tri_sampler_opt   so = {.max_sequences = (int)b->decode,
-                          .max_prompt = l->prompt,
+  int64_t           most = c->rollout.max_response_length, rows = b->decode, pages;
+  tri_sampler_opt   so = {.max_prompt = l->prompt,
                           .max_new = most,
                           .max_prefill = b->prefill,
                           .max_answers = most_answers_here(t)};
 
-  t->plan.decode = b->decode;
-  TRI_TRY(plan_pages(t, l, b->decode, &pages));
-  if (pages < tri_sampler_full_pages(b->decode, l->prompt, most)) {
+  TRI_TRY(plan_rows(t, &rows));
+  so.max_sequences = (int)rows;
+  t->plan.decode = rows;
+  TRI_TRY(plan_pages(t, l, rows, &pages));
+  if (pages < tri_sampler_full_pages(rows, l->prompt, most)) {
     so.max_pages = pages;
     so.max_prefill = at_least(b->prefill, longest_answer(t, l));
   }

@@ -12,10 +12,27 @@
 static const struct {
   tri_slot        slot;
   tri_family_part part;
-} wanted[] = {{TRI_SLOT_EMBED, TRI_IN_EMBEDDING}, {TRI_SLOT_QKV, TRI_IN_LAYER},
-              {TRI_SLOT_O, TRI_IN_LAYER},         {TRI_SLOT_GATE_UP, TRI_IN_LAYER},
-              {TRI_SLOT_DOWN, TRI_IN_LAYER},      {TRI_SLOT_FINAL_NORM, TRI_IN_HEAD},
-              {TRI_SLOT_HEAD, TRI_IN_HEAD}};
+} wanted[] = {{TRI_SLOT_EMBED, TRI_IN_EMBEDDING},
+              {TRI_SLOT_QKV, TRI_IN_ATTENTION_LAYER},
+              {TRI_SLOT_O, TRI_IN_ATTENTION_LAYER},
+              {TRI_SLOT_GATE_UP, TRI_IN_LAYER},
+              {TRI_SLOT_DOWN, TRI_IN_LAYER},
+              {TRI_SLOT_FINAL_NORM, TRI_IN_HEAD},
+              {TRI_SLOT_HEAD, TRI_IN_HEAD},
+              {TRI_SLOT_DELTA_QKV, TRI_IN_RECURRENT_LAYER},
+              {TRI_SLOT_DELTA_Z, TRI_IN_RECURRENT_LAYER},
+              {TRI_SLOT_DELTA_BA, TRI_IN_RECURRENT_LAYER},
+              {TRI_SLOT_DELTA_OUT, TRI_IN_RECURRENT_LAYER},
+              {TRI_SLOT_CONV, TRI_IN_RECURRENT_LAYER},
+              {TRI_SLOT_A_LOG, TRI_IN_RECURRENT_LAYER},
+              {TRI_SLOT_DT_BIAS, TRI_IN_RECURRENT_LAYER},
+              {TRI_SLOT_GATE_NORM, TRI_IN_RECURRENT_LAYER}};
+
+static bool has_recurrent(const tri_family *f) {
+  for (const tri_tensor_row *r = f->tensor; r->name; r++)
+    if (r->part == TRI_IN_RECURRENT_LAYER) return true;
+  return false;
+}
 
 static void families_are_found(void **state) {
   (void)state;
@@ -27,20 +44,24 @@ static void families_are_found(void **state) {
   assert_null(tri_family_find("gpt2"));
 }
 
-/* The tensors that every block needs exist in their part, without a condition. */
+/* The tensors that every block needs exist in their part, without a condition. Those of attention are in all
+ * layers of a family without recurrent ones, and the recurrent tensors in none. */
 static void blocks_find_their_tensors(void **state) {
   (void)state;
   for (const tri_family *const *f = tri_families; *f; f++)
     for (size_t k = 0; k < sizeof wanted / sizeof *wanted; k++) {
+      bool            mixed = has_recurrent(*f), none = wanted[k].part == TRI_IN_RECURRENT_LAYER && !mixed;
+      tri_family_part part =
+          wanted[k].part == TRI_IN_ATTENTION_LAYER && !mixed ? TRI_IN_LAYER : wanted[k].part;
       int n = 0;
       for (int i = 0; (*f)->tensor[i].name; i++) {
         const tri_tensor_row *r = &(*f)->tensor[i];
         if (r->slot != wanted[k].slot) continue;
-        assert_int_equal(r->part, wanted[k].part);
+        assert_int_equal(r->part, part);
         assert_int_equal(r->only_if, 0);
         n++;
       }
-      assert_true(n > 0);
+      assert_true(none ? n == 0 : n > 0);
     }
   assert_string_equal(tri_family_tensor(&tri_family_qwen2, TRI_SLOT_HEAD), "lm_head.weight");
 }
@@ -59,7 +80,7 @@ static void norms_come_in_pairs(void **state) {
     for (int k = 0; k < 3; k++) {
       int n[2] = {0, 0};
       for (const tri_tensor_row *r = (*f)->tensor; r->name; r++)
-        for (int i = 0; i < 2; i++) n[i] += r->slot == pair[k][i] && r->part == TRI_IN_LAYER && !r->only_if;
+        for (int i = 0; i < 2; i++) n[i] += r->slot == pair[k][i] && tri_row_is_layers(r) && !r->only_if;
       assert_true(n[0] == n[1] && n[0] <= 1);
       has[k] = n[0];
     }
@@ -86,7 +107,8 @@ static void keys_are_sound(void **state) {
 }
 
 /* Rows of one slot are neighbours, since they are joined. A layer's name has one place for its number. A
- * product has two dimensions and a bias one. All letters are known. */
+ * product has two dimensions, a convolution three, and a bias one. All letters are known. Those of recurrent
+ * layers stand only there. */
 static void rows_are_sound(void **state) {
   (void)state;
   for (const tri_family *const *f = tri_families; *f; f++)
@@ -97,10 +119,13 @@ static void rows_are_sound(void **state) {
       for (int k = 0; k + 1 < i; k++)
         assert_true((*f)->tensor[k].slot != r->slot || (*f)->tensor[i - 1].slot == r->slot);
       for (int k = 0; k < i; k++) assert_string_not_equal((*f)->tensor[k].name, r->name);
-      assert_true(r->part == TRI_IN_LAYER ? place && !strncmp(place, "%d.", 3) : !place);
+      assert_true(tri_row_is_layers(r) ? place && !strncmp(place, "%d.", 3) : !place);
       assert_true(!place || !strchr(place + 1, '%'));
-      assert_int_equal(strspn(r->shape, "CDEFUVQK1"), strlen(r->shape));
-      assert_int_equal(strlen(r->shape), product || r->slot == TRI_SLOT_EMBED ? 2 : 1);
+      assert_int_equal(strspn(r->shape, "CDEFUVQKPRZNYW1"), strlen(r->shape));
+      assert_true(r->part == TRI_IN_RECURRENT_LAYER || !strpbrk(r->shape, "RZNYW"));
+      assert_int_equal(strlen(r->shape), r->slot == TRI_SLOT_CONV               ? 3
+                                         : product || r->slot == TRI_SLOT_EMBED ? 2
+                                                                                : 1);
     }
 }
 

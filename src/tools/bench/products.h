@@ -20,6 +20,7 @@ typedef struct tri_products {
   tri_session      *se;     /* borrowed */
   bool              learns; /* W learns */
   tri_timed_product product[TRI_SLOT_PRODUCTS];
+  tri_slot          slot[TRI_SLOT_PRODUCTS]; /* of product i */
   int               n;
   size_t            workspace; /* bytes of device memory for timing */
 } tri_products;

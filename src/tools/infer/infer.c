@@ -9,6 +9,7 @@
 #include "generate/by_need.h"
 #include "generate/fit.h"
 #include "io/model/template.h"
+#include "model/kv.h"
 
 #include <string.h>
 #include <time.h>
@@ -237,20 +238,21 @@ static tri_status choose_factors(const tri_infer *f, int64_t longest, bool *is_l
   return TRI_OK;
 }
 
-/* Collective over world. Opens the sampler. Its cache has pages for the full length of every row, or as many
- * as the plan leaves memory for. */
+/* Collective over world. Opens the sampler with at most so many rows. Its cache has pages for the full length
+ * of every row, or as many as the plan leaves memory for. */
 static tri_status open_sampler(tri_infer *f, const tri_infer_size *size, tri_dtype dtype, int64_t rows,
                                int64_t prefill) {
   tri_session    *se = &f->se;
   tri_model_shape shape = tri_model_cache_shape(f->model);
-  int64_t         full = tri_sampler_full_pages(rows, size->max_prompt, size->max_new), pages = full,
+  int64_t         state = (int64_t)tri_kv_state_bytes(&shape, dtype), full, pages,
           least = tri_sampler_least_pages(size->max_prompt, size->max_new);
-  tri_sampler_opt so = {.max_sequences = (int)rows,
-                        .max_prompt = size->max_prompt,
-                        .max_new = size->max_new,
-                        .max_prefill = prefill};
+  tri_sampler_opt so = {.max_prompt = size->max_prompt, .max_new = size->max_new, .max_prefill = prefill};
 
-  TRI_TRY(tri_sampler_fit_pages(se, tri_sampler_page_bytes(&shape, dtype), &pages));
+  TRI_TRY(tri_sampler_fit_rows(se, state, &rows));
+  so.max_sequences = (int)rows;
+  pages = full = tri_sampler_full_pages(rows, size->max_prompt, size->max_new);
+  TRI_TRY(tri_sampler_fit_pages(se, tri_sampler_states(&shape, rows) * state,
+                                tri_sampler_page_bytes(&shape, dtype), &pages));
   if (pages < full && least < full) {
     so.max_pages = larger(pages, least);
     so.max_prefill = larger(prefill, size->max_prompt + size->max_new);
