@@ -41,6 +41,24 @@ static void flops(void **state) {
   SAME(tri_cost_backward_flops(&small, 100, 40, 16), 672000 + 80000 + 256000);
 }
 
+/* The second layer is recurrent: 30 rows of products, 12 columns of the one behind, a state of 48. The first
+ * has a gate of 8. 10 (8 + 8 + 8) + 8 x 10 = 320, 10 (30 + 12) = 420, 600 of the mlp in each. */
+static void recurrent_layers(void **state) {
+  tri_cost_model   m = small;
+  tri_cost_pass    p = {.model = m, .share = {.ranks = 1, .per_node = 1}};
+  tri_cost_rollout r = {.share = {.ranks = 1, .per_node = 1}, .prompts = 1, .answers = 2, .at_once = 2};
+
+  (void)state;
+  m.gate = 8, m.recurrent = 0.5, m.mix = 30, m.inner = 12, m.state = 48;
+  SAME(tri_cost_layer_weights(&m), 320 + 420 + 2 * 600);
+  /* 100 tokens, 40 rows, 16 keys: 2 x 1940 x 100 + 2 x 500 x 40 + 4 x 8 x 100 x 16 + 8 x 48 x 100 */
+  SAME(tri_cost_forward_flops(&m, 100, 40, 16), 388000 + 40000 + 51200 + 38400);
+  SAME(tri_cost_backward_flops(&m, 100, 40, 16), 776000 + 80000 + 128000 + 4 * 38400);
+  r.model = m, r.prompt_tokens = 10, r.answer_tokens = 12;
+  /* A row reads 16 keys and values of 4 columns in 2 bytes, and a state of 4 bytes, which it writes too. */
+  SAME(tri_cost_compute_of(&round_machine, &p, &r).decode.each_s, (2 * 4 * 16 * 2 + 2 * 48 * 4) / 1e9);
+}
+
 static void rings(void **state) {
   const tri_cost_share s = {.ranks = 8, .per_node = 4};
 
@@ -213,6 +231,7 @@ static void steps(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(flops),
+                                     cmocka_unit_test(recurrent_layers),
                                      cmocka_unit_test(rings),
                                      cmocka_unit_test(learning),
                                      cmocka_unit_test(scoring_and_adapters),

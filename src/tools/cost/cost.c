@@ -5,28 +5,34 @@
 #include <math.h>
 
 double tri_cost_layer_weights(const tri_cost_model *m) {
-  double C = (double)m->C;
+  double C = (double)m->C, attend = C * (double)(m->q + m->gate + 2 * m->kv) + (double)m->q * C;
+  double recur = C * (double)(m->mix + m->inner);
 
-  return (double)m->L * (C * (double)(m->q + 2 * m->kv) + (double)m->q * C + 3 * C * (double)m->F);
+  return (double)m->L * ((1 - m->recurrent) * attend + m->recurrent * recur + 3 * C * (double)m->F);
 }
 
 double tri_cost_head_weights(const tri_cost_model *m) { return (double)m->C * (double)m->head; }
 
 /* Scores, and their sums over values. Two products with each key, of 2 flops each. */
 static double attention_flops(const tri_cost_model *m, double tokens, double context) {
-  return 4 * (double)m->L * (double)m->q * tokens * context;
+  return 4 * (1 - m->recurrent) * (double)m->L * (double)m->q * tokens * context;
+}
+
+/* The delta rule reads and changes each number of a state four times a token (kernels.h, delta_fwd). */
+static double delta_flops(const tri_cost_model *m, double tokens) {
+  return 8 * m->recurrent * (double)m->L * (double)m->state * tokens;
 }
 
 double tri_cost_forward_flops(const tri_cost_model *m, double tokens, double rows, double context) {
   return 2 * tri_cost_layer_weights(m) * tokens + 2 * tri_cost_head_weights(m) * rows +
-         attention_flops(m, tokens, context);
+         attention_flops(m, tokens, context) + delta_flops(m, tokens);
 }
 
 /* Every product counts twice, for the gradients of x and of w. Attention has 5 products instead of 2 (Dao
- * 2023, FlashAttention-2). */
+ * 2023, FlashAttention-2). The delta rule runs forward twice more, and backward with twice the products. */
 double tri_cost_backward_flops(const tri_cost_model *m, double tokens, double rows, double context) {
   return 4 * tri_cost_layer_weights(m) * tokens + 4 * tri_cost_head_weights(m) * rows +
-         2.5 * attention_flops(m, tokens, context);
+         2.5 * attention_flops(m, tokens, context) + 4 * delta_flops(m, tokens);
 }
 
 /* ---- collectives ---- */
@@ -74,6 +80,13 @@ static double weight_bytes(const tri_cost_model *m) {
   return (tri_cost_layer_weights(m) + tri_cost_head_weights(m)) * m->bytes;
 }
 
+/* Bytes of keys and values that a row of a decode step reads, and of states that it reads and writes. */
+static double row_bytes(const tri_cost_model *m, double context) {
+  double attend = 2 * (double)m->kv * context * m->bytes, recur = 2 * (double)m->state * 4;
+
+  return (double)m->L * ((1 - m->recurrent) * attend + m->recurrent * recur);
+}
+
 /* Bytes that AdamW reads and writes per number. The f32 weight and moments are read and written. The gradient
  * is read, and the weight in the compute type is written. */
 enum { ADAM_BYTES = 30 };
@@ -98,7 +111,7 @@ tri_cost_compute tri_cost_compute_of(const tri_machine *m, const tri_cost_pass *
   double context = r->prompt_tokens + r->answer_tokens / 2, rows = fmin(r->at_once, r->answers),
          read = weight_bytes(&r->model) / m->mem_bytes_per_s;
   double work = 2 * (tri_cost_layer_weights(&r->model) + tri_cost_head_weights(&r->model)) / rate;
-  double cache = 2 * (double)r->model.L * (double)r->model.kv * context * r->model.bytes / m->mem_bytes_per_s;
+  double cache = row_bytes(&r->model, context) / m->mem_bytes_per_s;
 
   /* A decode step takes the longer of the time to read the weights and the time to compute. */
   c.decode = work * rows > read ? (tri_cost_line){0, work + cache} : (tri_cost_line){read, cache};

@@ -12,9 +12,14 @@
 /* One model as the kernels see it. */
 typedef struct tri_cost_model {
   int64_t L, C, F, q, kv; /* layers, and the widths of hidden, MLP, all query heads, all key/value heads */
-  int64_t head;           /* outputs of the head, either the vocabulary or 1 */
-  int64_t n;              /* number of weights */
-  int     bytes;          /* per weight in the compute type */
+  int64_t gate;           /* columns of attention's gate, or 0 */
+  /* Share of the layers that are recurrent, from 0 to 1. Such a layer has products of `mix` rows before its
+   * delta rule, a product of `inner` columns behind it, and a state of `state` f32 for each sequence. */
+  double  recurrent;
+  int64_t mix, inner, state;
+  int64_t head;  /* outputs of the head, either the vocabulary or 1 */
+  int64_t n;     /* number of weights */
+  int     bytes; /* per weight in the compute type */
 } tri_cost_model;
 
 /* How ranks share a model. Scopes have the values of tri_shard_scope (none 0, node 1, world 2). */

@@ -18,12 +18,19 @@ typedef struct lengths {
 
 static tri_cost_model model_of(const tri_trainer *t, const tri_learner *l) {
   const tri_model_shape *s = tri_source_shape(l->source);
+  const tri_delta_rule   r = {s->delta.Hk, s->delta.Hv, s->delta.Dk, s->delta.Dv, s->delta.conv, 0};
+  int64_t                inner = (int64_t)r.Hv * r.Dv;
 
   return (tri_cost_model){.L = s->L,
                           .C = s->C,
                           .F = s->F,
                           .q = (int64_t)s->H * s->D,
                           .kv = (int64_t)s->G * s->D,
+                          .gate = s->attn_gate ? (int64_t)s->H * s->D : 0,
+                          .recurrent = (double)tri_recurrent_layers(s) / s->L,
+                          .mix = tri_delta_width(&r) + inner + 2 * (int64_t)r.Hv,
+                          .inner = inner,
+                          .state = tri_delta_state(&r),
                           .head = l->head == TRI_HEAD_TOKENS ? s->V : 1,
                           .n = tri_learner_size(l),
                           .bytes = (int)tri_dtype_bytes(t->cfg->model.dtype)};
