@@ -124,7 +124,8 @@ static tri_status read_heads(const source *s, tri_model_shape *out) {
 
 /* Counts only the matrices. Within the limits above no term leaves int64. */
 static tri_status check_size(const source *s, const tri_model_shape *m) {
-  int64_t C = m->C, heads = 2 * (int64_t)(m->H + m->G) * m->D;
+  int64_t C = m->C, delta = 2 * ((int64_t)m->delta.Hk * m->delta.Dk + (int64_t)m->delta.Hv * m->delta.Dv);
+  int64_t heads = 2 * (int64_t)(m->H + m->G) * m->D + delta + (m->attn_gate ? (int64_t)m->H * m->D : 0);
   int64_t n = m->L * C * (heads + 3 * (int64_t)m->F) + (m->tied_head || m->scored ? 1 : 2) * m->V * C;
 
   if (n > MOST_PARAMETERS)
@@ -177,6 +178,7 @@ static tri_status read_shape(const source *s, const tri_family *f, bool scored, 
   for (const tri_config_key *k = f->key; k->key; k++) TRI_TRY(read_key(s, k, out));
   TRI_TRY(tri_hf_read_no_rope(s, out));
   TRI_TRY(tri_hf_read_window(s, out));
+  TRI_TRY(tri_hf_read_recurrent(s, out));
   TRI_TRY(check_size(s, out));
   return tri_hf_read_rope(s, out);
 }

@@ -1,7 +1,7 @@
 /* hf_config_half.c - makes the config.json of the text model in a multimodal model.
  *
- * Judges: Gemma3Config, Mistral3Config, LlavaConfig and LlavaNextConfig of transformers 5. Their classes for
- * generation pass plain text to the text model unchanged. */
+ * Judges: Gemma3Config, Mistral3Config, LlavaConfig, LlavaNextConfig and Qwen3_5Config of transformers 5.
+ * Their classes for generation pass plain text to the text model unchanged. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "hf_config_impl.h"
 
@@ -16,7 +16,8 @@ static const struct {
 } known[] = {{"gemma3", "Gemma3ForConditionalGeneration", "gemma3_text"},
              {"mistral3", "Mistral3ForConditionalGeneration", "mistral"},
              {"llava", "LlavaForConditionalGeneration", "llama"},
-             {"llava_next", "LlavaNextForConditionalGeneration", "llama"}};
+             {"llava_next", "LlavaNextForConditionalGeneration", "llama"},
+             {"qwen3_5", "Qwen3_5ForConditionalGeneration", "qwen3_5_text"}};
 enum { N_KNOWN = sizeof known / sizeof *known };
 
 /* The fields of a multimodal model without effect on its text model, and the fields valid for both. */
@@ -30,7 +31,8 @@ static const char *const of_images[] = {"text_config",           "vision_config"
                                         "projector_hidden_act",  "spatial_merge_size",
                                         "vision_feature_layer",  "vision_feature_select_strategy",
                                         "video_token_id",        "video_token_index",
-                                        "vision_start_token_id", "vision_end_token_id"};
+                                        "vision_start_token_id", "vision_end_token_id",
+                                        "language_model_only"};
 static const char *const shared[] = {
     "eos_token_id", "bos_token_id", "pad_token_id",        "tie_word_embeddings",
     "dtype",        "torch_dtype",  "quantization_config", "transformers_version"};
@@ -73,6 +75,13 @@ static tri_status find_whole(const tri_hf_source *s, int *out) {
   return TRI_OK;
 }
 
+/* Tells whether the file may lack a text_config. Then all settings of the text model are defaults. */
+static bool has_default_text(const tri_hf_source *s) {
+  const char *type = json_string_value(json_object_get(s->root, "model_type"));
+
+  return type && !strcmp(type, "qwen3_5");
+}
+
 tri_status tri_hf_whole_architecture(const tri_hf_source *s, const char **out) {
   int i = 0;
 
@@ -106,14 +115,15 @@ tri_status tri_hf_take_half(const char *name, json_t **root) {
   tri_status        st = TRI_OK;
   const json_t     *inner = json_object_get(*root, "text_config");
   json_t           *text = NULL;
+  bool              none = !inner || json_is_null(inner);
   const char       *type;
   const tri_family *f;
   int               i = 0;
 
-  if (!inner || json_is_null(inner)) return TRI_OK;
-  if (!json_is_object(inner)) TRI_FAIL(TRI_EINPUT, "%s: `text_config` must be an object", name);
+  if (none && !has_default_text(&s)) return TRI_OK;
+  if (!none && !json_is_object(inner)) TRI_FAIL(TRI_EINPUT, "%s: `text_config` must be an object", name);
   TRI_TRY(find_whole(&s, &i));
-  text = json_deep_copy(inner);
+  text = none ? json_object() : json_deep_copy(inner);
   if (!text) TRI_FAIL(TRI_ENOMEM, "%s: no host memory left for it", name);
   TRI_TRY_DONE(tri_hf_get_text(&(tri_hf_source){name, text}, "model_type", &type));
   if (!type) json_object_set_new(text, "model_type", json_string(known[i].text));

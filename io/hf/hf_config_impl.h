@@ -33,6 +33,9 @@ TRI_CHECKED tri_status tri_hf_read_no_rope(const tri_hf_source *s, tri_model_sha
 /* Marks the local layers and reads their window, from sliding_window and related keys. Call it after reading
  * the sizes and after tri_hf_read_no_rope. */
 TRI_CHECKED tri_status tri_hf_read_window(const tri_hf_source *s, tri_model_shape *out);
+/* Marks the recurrent layers and reads their sizes. Without any, the sizes are 0. Call it after reading the
+ * sizes. */
+TRI_CHECKED tri_status tri_hf_read_recurrent(const tri_hf_source *s, tri_model_shape *out);
 /* Reads the rotary embedding of each kind of layer. Call it after reading the sizes. */
 TRI_CHECKED tri_status tri_hf_read_rope(const tri_hf_source *s, tri_model_shape *out);
 
@@ -49,7 +52,8 @@ TRI_CHECKED tri_status tri_hf_read_head(const char *name, const json_t *config, 
  * caps, where it means none. */
 TRI_CHECKED tri_status tri_hf_check_fields(const char *name, const json_t *config, const tri_family *f);
 /* Does the same for the object of a rotary embedding of this type. */
-TRI_CHECKED tri_status tri_hf_check_rope_fields(const char *name, const json_t *rope, tri_rope_type type);
+TRI_CHECKED tri_status tri_hf_check_rope_fields(const char *name, const json_t *rope, const tri_family *f,
+                                                tri_rope_type type);
 /* Does the same for one field of a multimodal model outside its text_config. */
 TRI_CHECKED tri_status tri_hf_check_beside(const char *name, const char *key, const json_t *value);
 /* Replaces *root of a multimodal model, which has a text_config, by the config.json of its text model. Leaves

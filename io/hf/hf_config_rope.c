@@ -181,7 +181,7 @@ static tri_status read_one(const tri_hf_source *s, const char *place, const json
   if (partial < 1) out->turned = (int)((double)m->D * partial);
   TRI_TRY(tri_hf_get_number(&r, "rope_theta", theta, least, most, &out->theta));
   TRI_TRY(find_type(&r, m->family, &out->type));
-  TRI_TRY(tri_hf_check_rope_fields(name, r.root, out->type));
+  TRI_TRY(tri_hf_check_rope_fields(name, r.root, m->family, out->type));
   if (out->type == TRI_ROPE_DEFAULT) return TRI_OK;
   if (out->type == TRI_ROPE_LONG) return read_longrope(s, &r, m, out);
   TRI_TRY(tri_hf_get_number(&r, "factor", NAN, least, most, &out->factor));
@@ -261,7 +261,10 @@ tri_status tri_hf_read_rope(const tri_hf_source *s, tri_model_shape *out) {
 
   TRI_TRY(get_object(s, "rope_scaling", &scaling));
   TRI_TRY(get_object(s, "rope_parameters", &parameters));
-  TRI_TRY(read_partial(s, out, 1, &partial));
+  if (out->family->rope_part > 0) /* the object may replace it, and is checked below */
+    TRI_TRY(tri_hf_get_number(s, "partial_rotary_factor", out->family->rope_part, 0, most, &partial));
+  else
+    TRI_TRY(read_partial(s, out, 1, &partial));
   TRI_TRY(tri_hf_get_number(s, "rope_theta", theta[TRI_GLOBAL], least, most, &theta[TRI_GLOBAL]));
   for (const tri_config_key *k = out->family->key; k->key; k++)
     if (k->kind == TRI_KEY_THETA)

@@ -110,8 +110,9 @@ static tri_status check_types(const tri_hf_source *s, int L) {
 }
 
 tri_status tri_hf_read_window(const tri_hf_source *s, tri_model_shape *out) {
-  bool    named = tri_hf_has(s, "layer_types");
-  int     first = -1; /* first local layer */
+  bool named =
+      tri_hf_has(s, "layer_types") && !out->family->attention_interval; /* else of recurrent layers */
+  int     first = -1;                                                   /* first local layer */
   int64_t number;
 
   if (out->family->window == TRI_WINDOW_NONE) {

@@ -305,12 +305,15 @@ static void say_unused(const choice *c) {
   tri_text_free(&names);
 }
 
-/* Takes the modules marked in all layers. mark is [rows][L]. */
+/* Takes the modules marked in all layers that have them. mark is [rows][L]. */
 static tri_status take_marks(const choice *c, const tri_model_shape *shape, const bool *mark, tri_lora *out) {
   for (int row = 0; shape->family->tensor[row].name; row++) {
-    int n = 0;
-    for (int layer = 0; layer < shape->L; layer++) n += mark[row * shape->L + layer];
-    if (n && n < shape->L)
+    int n = 0, all = 0;
+    for (int layer = 0; layer < shape->L; layer++) {
+      n += mark[row * shape->L + layer];
+      all += tri_row_in_layer(&shape->family->tensor[row], shape, layer);
+    }
+    if (n && n < all)
       return refuse_unmerged(c->file, "target_modules", c->value,
                              "it names modules of only some layers, but here all layers must have the same");
     if (n) out->target |= (uint64_t)1 << row;
@@ -322,6 +325,7 @@ static tri_status mark_all(choice *target, choice * not, const tri_model_shape *
   for (int row = 0; shape->family->tensor[row].name; row++)
     for (int layer = 0; layer < shape->L; layer++) {
       bool found, excluded;
+      if (!tri_row_in_layer(&shape->family->tensor[row], shape, layer)) continue; /* mark is zeroed */
       TRI_TRY(choose(target, shape, row, layer, &found));
       TRI_TRY(choose(not, shape, row, layer, &excluded));
       mark[row * shape->L + layer] = found && !excluded;

@@ -97,11 +97,14 @@ typedef struct tri_family {
   const tri_config_key *key;           /* ends with key NULL */
   tri_window_rule       window;
   int                   pattern, window_layers; /* defaults for WINDOW_PATTERN and for max_window_layers */
+  int                   attention_interval;     /* default: every such layer attends, the others are
+                                                 * recurrent. 0 in a family without recurrent layers */
   int                   no_rope_interval;       /* every such layer has no rotary positions, 0 if all have */
   bool                  rope_by_kind;           /* local layers have a rotary embedding of their own */
   bool                  rope_one_theta;         /* older files give one base for both kinds of layers */
   bool                  rope_long;              /* the only scaling of rotary positions is longrope */
   bool                  rope_partial;           /* positions may turn only a part of each head */
+  double                rope_part;              /* default of that part, 0 means all of a head */
   bool                  gelu;                   /* the mlp gates with GELU by tanh instead of SiLU */
   const char           *gelu_alias;             /* another name for it in hidden_act, or NULL */
   bool                  embed_scaled;           /* embeddings are multiplied by sqrt(C) in the compute type */

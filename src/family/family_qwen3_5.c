@@ -43,8 +43,24 @@ static const tri_tensor_row tensors[] = {
     {.name = NULL},
 };
 
+/* The linear_ keys and the interval are read by hf_config_delta.c. The mrope_ keys stand in rope_parameters,
+ * and concern images only. The layers of multi-token prediction (mtp) are not computed. */
 static const tri_config_key keys[] = {{"attention_bias", TRI_KEY_FLAG, IF(qkv_bias)},
                                       {"attention_bias", TRI_KEY_FLAG, IF(o_bias)},
+                                      {"attn_output_gate", TRI_KEY_FLAG, IF(attn_gate)},
+                                      {"linear_num_key_heads", TRI_KEY_IDLE, 0},
+                                      {"linear_num_value_heads", TRI_KEY_IDLE, 0},
+                                      {"linear_key_head_dim", TRI_KEY_IDLE, 0},
+                                      {"linear_value_head_dim", TRI_KEY_IDLE, 0},
+                                      {"linear_conv_kernel_dim", TRI_KEY_IDLE, 0},
+                                      {"full_attention_interval", TRI_KEY_IDLE, 0},
+                                      {"mamba_ssm_dtype", TRI_KEY_IDLE, 0},
+                                      {"output_gate_type", TRI_KEY_IDLE, 0},
+                                      {"mlp_only_layers", TRI_KEY_IDLE, 0},
+                                      {"mtp_num_hidden_layers", TRI_KEY_IDLE, 0},
+                                      {"mtp_use_dedicated_embeddings", TRI_KEY_IDLE, 0},
+                                      {"mrope_interleaved", TRI_KEY_IDLE, 0},
+                                      {"mrope_section", TRI_KEY_IDLE, 0},
                                       {.key = NULL}};
 
 const tri_family tri_family_qwen3_5 = {
@@ -69,7 +85,9 @@ const tri_family tri_family_qwen3_5 = {
     .pad = -1,
     .key = keys,
     .window = TRI_WINDOW_NONE,
+    .attention_interval = 4,
     .rope_partial = true,
+    .rope_part = 0.25,
     .norm_plus = 1,
     .tensor = tensors,
 };

@@ -1,5 +1,5 @@
-/* decoder_bwd.c - one decoder block backward. It recomputes the two norms and the gated products from the kept
- * activations. With `model.recompute: layer` the caller has recomputed everything else before. */
+/* decoder_bwd.c - one decoder block backward. It recomputes the two norms and the gated products from the
+ * kept activations. With `model.recompute: layer` the caller has recomputed everything else before. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "decoder.h"
 #include "product.h"

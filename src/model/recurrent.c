@@ -64,7 +64,8 @@ static tri_status out_backward(tri_model *m, const tri_block_call *call, const r
 static tri_status rule_backward(tri_model *m, const tri_block_call *call, const recurrent_rows *r, tri_in d_o,
                                 tri_recurrent_grads *d, tri_stream *s) {
   const tri_batch     *b = call->batch;
-  tri_tensor           taps = taps_of(tri_weight_at(m, call, TRI_SLOT_CONV)), dtaps, dA_log, ddt_bias, c = r->c;
+  tri_tensor           taps = taps_of(tri_weight_at(m, call, TRI_SLOT_CONV)), dtaps, dA_log, ddt_bias;
+  tri_tensor           c = r->c;
   tri_tensor           dc = tri_rows_act(m, m->back.dqkv, r->n, tri_delta_width(&m->rules.delta));
   tri_tensor           work = tri_view1(m->back.work, TRI_F32, tri_delta_work(&m->rules.delta, r->n));
   const tri_delta_rows rows = {&b->cu, NULL, NULL};

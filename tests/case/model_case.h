@@ -39,6 +39,10 @@ static const char *const golden_models[] = {
     "model/smollm3",     "model/phi3_long",     "model/olmo3_bias",   "model/phi3_partial",
     "model/phi3_window", "model/mistral3_half", "model/gemma3_half"};
 enum { N_MODELS = sizeof golden_models / sizeof *golden_models };
+/* The models of tests/golden/make_qwen3_5_golden.py, with recurrent layers. Their sequences are longer. */
+static const char *const golden_recurrent[] = {"model/qwen3_5_half", "model/qwen3_5_tied",
+                                               "model/qwen3_5_wide"};
+enum { N_RECURRENT = sizeof golden_recurrent / sizeof *golden_recurrent };
 
 /* A folder under tests/data with golden.safetensors, which holds the numbers of other programs by name. */
 typedef struct golden {

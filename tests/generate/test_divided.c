@@ -247,6 +247,7 @@ static void what_cannot_be_divided_is_named(void **state) {
   refuses("model/llama_bias", &(way){TRI_F32, 0, 2, false, 4}, "key/value heads");
   refuses("model/phi3", &(way){TRI_F32, 0, 2, false, 4}, "phi3");
   refuses("model/olmo2", &(way){TRI_F32, 0, 2, false, 4}, "olmo2");
+  if (world->size == 2) refuses("model/qwen3_5_half", &(way){TRI_F32, 0, 2, false, 4}, "recurrent layers");
 }
 
 /* A part's check fails on one rank alone, while the others go on. */

@@ -138,6 +138,61 @@ static void agrees_with_transformers(void **state) {
   fclose(f);
 }
 
+/* Models with recurrent layers. `full` names the layers that attend. */
+static void same_recurrent(const json_t *want, const tri_model_shape *s) {
+  static const char *const type[] = {"default", "linear", "llama3", "yarn", "longrope"};
+  const tri_rope_shape    *r = &s->rope[TRI_GLOBAL];
+  const json_t            *full = json_object_get(want, "full");
+  bool                     some = tri_recurrent_layers(s) > 0;
+  size_t                   n = 0;
+
+  assert_string_equal(json_string_value(json_object_get(want, "model_type")), s->family->model_type);
+  for (int l = 0; l < s->L; l++)
+    if (!tri_is_recurrent(s, l) && json_integer_value(json_array_get(full, n++)) != l)
+      fail_msg("%s: layer %d attends", of, l);
+  if (n != json_array_size(full)) fail_msg("%s: %zu layers attend", of, n);
+  same(want, "L", s->L), same(want, "C", s->C), same(want, "F", s->F), same(want, "V", s->V);
+  same(want, "H", s->H), same(want, "G", s->G), same(want, "D", s->D);
+  if (some) same(want, "Hk", s->delta.Hk), same(want, "Hv", s->delta.Hv), same(want, "conv", s->delta.conv);
+  if (some) same(want, "Dk", s->delta.Dk), same(want, "Dv", s->delta.Dv);
+  assert_true(some || !s->delta.Hv);
+  assert_true(s->attn_gate);
+  same(want, "qkv_bias", s->qkv_bias), same(want, "o_bias", s->o_bias);
+  same(want, "tied_head", s->tied_head);
+  same(want, "max_pos", (double)s->max_pos);
+  same_float(want, "norm_eps", s->norm_eps);
+  same_float(want, "init_std", s->init_std);
+  assert_string_equal(json_string_value(json_object_get(want, "type")), type[r->type]);
+  same(want, "theta", r->theta), same(want, "factor", r->factor), same(want, "size", r->attention_factor);
+  same(want, "turned", tri_turned(s, TRI_GLOBAL));
+  same(want, "bos", marks.bos), same(want, "pad", marks.pad);
+  same_ends(json_object_get(want, "eos"));
+}
+
+static void recurrent_agrees_with_transformers(void **state) {
+  FILE  *f = fopen(TRI_TEST_DATA "/hf_config/recurrent.jsonl", "rb");
+  char  *line = NULL;
+  size_t cap = 0;
+  int    n = 0;
+
+  (void)state;
+  assert_non_null(f);
+  for (; getline(&line, &cap, f) > 0; n++) {
+    json_t         *c = json_loads(line, 0, NULL);
+    tri_model_shape shape;
+    assert_non_null(c);
+    of = json_string_value(json_object_get(c, "name"));
+    if (parse(json_string_value(json_object_get(c, "config")),
+              json_string_value(json_object_get(c, "generation")), &shape) != TRI_OK)
+      fail_msg("%s: %s", of, tri_error_message());
+    same_recurrent(json_object_get(c, "want"), &shape);
+    json_decref(c);
+  }
+  assert_int_equal(n, 19);
+  free(line);
+  fclose(f);
+}
+
 #define BASE     "\"hidden_size\":64,\"num_attention_heads\":4,\"num_hidden_layers\":2,\"vocab_size\":100"
 #define LLAMA    "{\"model_type\":\"llama\"," BASE
 #define MISTRAL  "{\"model_type\":\"mistral\",\"num_key_value_heads\":2," BASE
@@ -506,10 +561,14 @@ static void accepts_what_changes_nothing(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest test[] = {
-      cmocka_unit_test(agrees_with_transformers),       cmocka_unit_test(refuses_what_it_does_not_compute),
-      cmocka_unit_test(refuses_values_without_meaning), cmocka_unit_test(finds_the_text_half),
-      cmocka_unit_test(keeps_the_multimodal_config),    cmocka_unit_test(refuses_other_halves),
-      cmocka_unit_test(knows_published_files),          cmocka_unit_test(accepts_what_changes_nothing)};
+  const struct CMUnitTest test[] = {cmocka_unit_test(agrees_with_transformers),
+                                    cmocka_unit_test(recurrent_agrees_with_transformers),
+                                    cmocka_unit_test(refuses_what_it_does_not_compute),
+                                    cmocka_unit_test(refuses_values_without_meaning),
+                                    cmocka_unit_test(finds_the_text_half),
+                                    cmocka_unit_test(keeps_the_multimodal_config),
+                                    cmocka_unit_test(refuses_other_halves),
+                                    cmocka_unit_test(knows_published_files),
+                                    cmocka_unit_test(accepts_what_changes_nothing)};
   return cmocka_run_group_tests(test, NULL, NULL);
 }

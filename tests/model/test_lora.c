@@ -18,7 +18,7 @@ static const struct {
 } cases[] = {{"lora/llama", "model/llama"},       {"lora/qwen2", "model/qwen2"},
              {"lora/phi3", "model/phi3"},         {"lora/gemma3", "model/gemma3"},
              {"lora/score", "model/llama_score"}, {"lora/granite", "model/granite_bias"},
-             {"lora/olmo2", "model/olmo2"}};
+             {"lora/olmo2", "model/olmo2"},       {"lora/qwen3_5", "model/qwen3_5_half"}};
 enum { N_CASES = sizeof cases / sizeof *cases };
 
 typedef struct bench {

@@ -1,6 +1,6 @@
 /* test_model.c - tests forward, backward and ten optimizer steps of small random models. They are compared
- * with transformers in f32 (make_model_golden.py). In bf16 the same numbers must agree within bf16's
- * roundings. */
+ * with transformers in f32 (make_model_golden.py), and models with recurrent layers with their rule in
+ * float64 (make_qwen3_5_golden.py). In bf16 the same numbers must agree within bf16's roundings. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "filter_case.h"
 #include "model_case.h"
@@ -11,7 +11,10 @@
 
 enum { LEAST_TOKENS = 64, MOST_SEQUENCES = 8 };
 
-static const int   all[MOST_SEQUENCES] = {0, 1, 2, 3, 4, 5, 6, 7};
+static const int all[MOST_SEQUENCES] = {0, 1, 2, 3, 4, 5, 6, 7};
+enum { N_ALL = N_MODELS + N_RECURRENT };
+static const char *name_of(int i) { return i < N_MODELS ? golden_models[i] : golden_recurrent[i - N_MODELS]; }
+
 static const float INV_TEMPERATURE = 1.25f; /* rows of logp, ent and the gradients in the golden files */
 
 typedef struct bench {
@@ -117,14 +120,17 @@ static void compare_logits(bench *b, double most, double most_row) {
 }
 
 /* The documents promise 1e-6, since f32 roundings of 6e-8 pass through a hundred sums. One row may have three
- * times that. Measured at most 1e-6. */
+ * times that. Measured at most 1e-6. In models with recurrent layers, a state passes through as many sums as
+ * the sequence has tokens, here 191, and the norm of a small o enlarges its roundings. Measured at most
+ * 1.3e-6 and 4.2e-6 there. Transformers itself has 1.3e-6. */
 static void logits(void **state) {
   (void)state;
-  for (int i = 0; i < N_MODELS; i += test_step(3)) {
-    bench b;
-    open_bench(&b, golden_models[i], TRI_F32, false);
+  for (int i = 0; i < N_ALL; i += test_step(3)) {
+    double times = i < N_MODELS ? 1 : 3;
+    bench  b;
+    open_bench(&b, name_of(i), TRI_F32, false);
     OK(tri_model_check(b.m, b.se.stream));
-    compare_logits(&b, 1e-6, 3e-6);
+    compare_logits(&b, 1e-6 * times, 3e-6 * times);
     close_bench(&b);
   }
 }
@@ -144,6 +150,9 @@ static void pass(bench *b, const int *seq, int n, bool last, double most, int64_
   OK(tri_model_forward(b->m, &batch, true, INV_TEMPERATURE, &given, b->se.stream));
   OK(tri_batch_fetch(b->staging, &given, NULL, b->se.stream, &in, &out));
   if (in.n) {
+    for (int64_t k = 0; k < in.n; k++) /* in nats */
+      CHECK(fabs((double)in.logp[k] - (double)logp_want[*at + k]) <= 20 * most, "row %lld: %.7g, want %.7g",
+            (long long)k, (double)in.logp[k], (double)logp_want[*at + k]);
     CHECK(distance(in.logp, logp_want + *at, in.n) <= most, "logp is %.3g away",
           distance(in.logp, logp_want + *at, in.n));
     CHECK(distance(in.ent, ent_want + *at, in.n) <= most, "entropy is %.3g away",
@@ -198,16 +207,19 @@ static void gradients_of(bench *b, bool apart, int chunk, double most_logp, doub
   compare_gradients(b, most);
 }
 
-/* The documents promise 1e-5. Measured at most 5e-6. */
+/* The documents promise 1e-5 for gradients. Measured at most 5e-6. With recurrent layers they promise
+ * 4e-5 for a log-probability and 2e-4 for a gradient, where few numbers are sums over all rows. Measured at
+ * most 1.1e-5 and 3.5e-5 (A_log). Transformers has 2.1e-5 and 2.4e-5. */
 static void gradients(void **state) {
   (void)state;
-  for (int i = 0; i < N_MODELS; i += test_step(3))
+  for (int i = 0; i < N_ALL; i += test_step(3))
     for (int recompute = 0; recompute < 2; recompute++) {
-      bench b;
-      open_bench(&b, golden_models[i], TRI_F32, recompute);
-      gradients_of(&b, false, 0, 2e-6, 1e-5);
-      gradients_of(&b, true, 0, 2e-6, 1e-5);
-      gradients_of(&b, false, 5, 2e-6, 1e-5);
+      double most = i < N_MODELS ? 1e-5 : 1e-4;
+      bench  b;
+      open_bench(&b, name_of(i), TRI_F32, recompute);
+      gradients_of(&b, false, 0, 2e-6, most);
+      gradients_of(&b, true, 0, 2e-6, most);
+      gradients_of(&b, false, 5, 2e-6, most);
       close_bench(&b);
     }
 }
@@ -261,11 +273,12 @@ static void ten_steps(const char *name, tri_dtype dtype, bool recompute, double 
   close_bench(&b);
 }
 
+/* Measured at most 4e-7 with recurrent layers, and 1.4e-5 for the norm of a gradient. */
 static void losses_of_ten_steps(void **state) {
   (void)state;
-  for (int i = 0; i < N_MODELS; i += test_step(3))
+  for (int i = 0; i < N_ALL; i += test_step(3))
     for (int recompute = i % test_step(2); recompute < 2; recompute += test_step(2))
-      ten_steps(golden_models[i], TRI_F32, recompute, 1e-4);
+      ten_steps(name_of(i), TRI_F32, recompute, i < N_MODELS ? 1e-4 : 1e-5);
 }
 
 /* Weights and the residual stream are exact. A layer rounds six results: the norms, q k v, a GPU's attention
@@ -274,23 +287,40 @@ static void losses_of_ten_steps(void **state) {
  * The bound is their sum. A row with cancelling terms may exceed it (one of 850 does on a GPU). Backward
  * rounds about twice as often, and sums of both signs lose more, so its factor is 4. Losses average over 39
  * tokens. A gradient's norm used 22 % of its bound in the worst of 170 steps. */
+static void tmp(void **state) {
+  (void)state;
+  for (int i = 0; i < N_RECURRENT; i++) {
+    for (int recompute = 0; recompute < 2; recompute++) {
+      bench b;
+      fprintf(stderr, "%s %d\n", golden_recurrent[i], recompute);
+      open_bench(&b, golden_recurrent[i], TRI_F32, recompute);
+      OK(tri_model_check(b.m, b.se.stream));
+      compare_logits(&b, 1e-5, 1e-5);
+      gradients_of(&b, false, 0, 2e-5, 1e-4);
+      gradients_of(&b, true, 0, 2e-5, 1e-4);
+      close_bench(&b);
+      ten_steps(golden_recurrent[i], TRI_F32, recompute, 1e-4);
+    }
+  }
+}
 static void bf16(void **state) {
   (void)state;
-  for (int i = 0; i < N_MODELS; i += test_step(5)) {
+  for (int i = 0; i < N_ALL; i += test_step(5)) {
     bench  b;
     double most;
-    open_bench(&b, golden_models[i], TRI_BF16, i % 2 != 0);
+    open_bench(&b, name_of(i), TRI_BF16, i % 2 != 0);
     most = ((tri_layers_have(b.m, TRI_SLOT_Q_NORM) ? 9 : 6) * b.g.shape.L + 1) * 0x1p-8;
     compare_logits(&b, most, 2 * most);
     gradients_of(&b, i % 2 == 0, 0, most, 4 * most);
     close_bench(&b);
-    ten_steps(golden_models[i], TRI_BF16, i % 2 == 0, 0.02);
+    ten_steps(name_of(i), TRI_BF16, i % 2 == 0, 0.02);
   }
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(logits), cmocka_unit_test(gradients),
-                                     cmocka_unit_test(losses_of_ten_steps), cmocka_unit_test(bf16)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(tmp), cmocka_unit_test(logits),
+                                     cmocka_unit_test(gradients), cmocka_unit_test(losses_of_ten_steps),
+                                     cmocka_unit_test(bf16)};
   test_filter();
   return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }

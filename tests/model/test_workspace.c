@@ -236,16 +236,18 @@ static void in_turns(void **state) {
   results alone = {test_alloc(MOST, sizeof(float)), 0, 0}, together = {test_alloc(MOST, sizeof(float)), 0, 0};
 
   (void)state;
-  for (int i = 0; i < N_MODELS; i += test_step(4))
+  for (int i = 0; i < N_MODELS + N_RECURRENT; i += test_step(4)) {
+    const char *name = i < N_MODELS ? golden_models[i] : golden_recurrent[i - N_MODELS];
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
       if (ways[k].ranks_per_node > 1 && rt.world_size % ways[k].ranks_per_node) continue;
-      run(golden_models[i], &ways[k], false, &alone);
-      run(golden_models[i], &ways[k], true, &together);
+      run(name, &ways[k], false, &alone);
+      run(name, &ways[k], true, &together);
       CHECK(alone.n == together.n && !memcmp(alone.x, together.x, (size_t)alone.n * sizeof(float)),
-            "%s, way %d: other bits in one workspace", golden_models[i], (int)k);
-      CHECK(together.device < alone.device, "%s, way %d: %lld bytes in one workspace, %lld apart",
-            golden_models[i], (int)k, (long long)together.device, (long long)alone.device);
+            "%s, way %d: other bits in one workspace", name, (int)k);
+      CHECK(together.device < alone.device, "%s, way %d: %lld bytes in one workspace, %lld apart", name,
+            (int)k, (long long)together.device, (long long)alone.device);
     }
+  }
   free(alone.x);
   free(together.x);
 }

@@ -57,8 +57,8 @@ void tri_products_close(tri_products *p) {
   for (int i = 0; i < TRI_SLOT_PRODUCTS; i++) tri_timed_product_close(&p->product[i]);
 }
 
-/* Returns the forward call of a model's product. The last products of attention, recurrent part and mlp add to
- * the f32 residual stream, and logits are f32. */
+/* Returns the forward call of a model's product. The last products of attention, recurrent part and mlp add
+ * to the f32 residual stream, and logits are f32. */
 static tri_product_call forward_of(tri_slot slot) {
   bool adds = slot == TRI_SLOT_O || slot == TRI_SLOT_DELTA_OUT || slot == TRI_SLOT_DOWN;
 
