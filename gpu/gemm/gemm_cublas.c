@@ -100,7 +100,7 @@ tri_status tri_cuda_linear_open(tri_device *d, const tri_linear_spec *spec, tri_
   l->device = (tri_cuda_device *)d;
   l->n_out = spec->n_out;
   l->n_in = spec->n_in;
-  l->n_whole = whole ? whole->n_out : 0;
+  l->n_whole = spec->whole ? spec->whole->n_out : 0;
   l->dtype = spec->dtype;
   l->backward = spec->backward;
   l->any_order = spec->any_order;

@@ -17,11 +17,12 @@ static uint32_t row_align(int64_t n, tri_dtype t) {
   return bytes;
 }
 
-/* Gives the alignment of the addresses of A, B, C and D in bytes. */
+/* Gives the alignment of the addresses of A, B, C and D in bytes. The weights of a part may begin at any row of
+ * the whole. */
 static void alignments(const tri_linear *l, const tri_lt *p, uint32_t out[4]) {
   const bool fwd = p->dir == TRI_LT_FWD, w = p->dir == TRI_LT_BWD_W;
 
-  out[0] = w ? row_align(l->n_in, l->dtype) : ALIGN_WEIGHTS;
+  out[0] = w || l->n_whole ? row_align(l->n_in, l->dtype) : ALIGN_WEIGHTS;
   out[1] = row_align(fwd ? l->n_in : l->n_out, l->dtype);
   out[2] = out[3] = w ? ALIGN_WEIGHTS : row_align(fwd ? l->n_out : l->n_in, p->out);
 }

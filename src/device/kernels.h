@@ -153,7 +153,8 @@ typedef struct tri_linear_spec {
   /* NULL, or an open product with the same n_in and dtype whose rows of W include these n_out rows, in any
    * order and place. fwd then gives every column the bits it has there, for any M and the same types of y,
    * bias and base. linear_check returns TRI_EDEVICE if this machine cannot do so. Such a part has no
-   * backward. `whole` is used by linear_open alone. With any_order nothing is promised. */
+   * backward. Its w may begin at any row of the whole's. `whole` is used by linear_open alone. With any_order
+   * nothing is promised of bits. */
   const tri_linear *whole;
 } tri_linear_spec;
 typedef struct tri_linear_bytes {

@@ -211,25 +211,27 @@ static void test_unsupported(void **state) {
 static void test_part(void **state) {
   static const struct {
     const char *whole, *part;
-    int64_t     n_out;
+    int64_t     n_out, n_in;
     bool        found;
-  } rows[] = {{"o:o:", "wo:wo:", LT_OUT, true}, {"h:h:", "oh:ho:", LT_OUT, true},
-              {"o:o:", "o:w:", LT_OUT, true},   {"o:o:", "w:w:", LT_OUT, false},
-              {"o:o:", "w:w:", 256, true}, /* its alignment suits the part */
-              {"h:h:r", "o:o:r", 256, true},    {"w:w:", "ow:ow:", LT_OUT, false}};
+  } rows[] = {{"o:o:", "wo:wo:", LT_OUT, LT_IN, true}, {"h:h:", "oh:ho:", LT_OUT, LT_IN, true},
+              {"o:o:", "o:w:", LT_OUT, LT_IN, true},   {"o:o:", "w:w:", LT_OUT, LT_IN, false},
+              {"o:o:", "w:w:", 256, 128, true},    /* its alignment suits the part */
+              {"o:o:", "w:w:", 256, LT_IN, false}, /* not that of a part's first row */
+              {"h:h:r", "o:o:r", 256, 128, true},      {"w:w:", "ow:ow:", LT_OUT, LT_IN, false}};
   enum { ROWS = 300 };
   (void)state;
   for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
     const tri_dtype dtype = i % 2 ? TRI_BF16 : TRI_F32;
     const kind      how = {i % 3 ? TRI_F32 : dtype, dtype, i % 4 > 1};
     setenv("TRI_EMULATE_LT", rows[i / 2].whole, 1);
-    layer whole = layer_open(rows[i / 2].n_out, LT_IN, dtype, false, 1);
+    layer whole = layer_open(rows[i / 2].n_out, rows[i / 2].n_in, dtype, false, 1);
     OK(whole.k->linear_check(whole.s, whole.l, whole.fwd));
     setenv("TRI_EMULATE_LT", rows[i / 2].part, 1);
     layer a = part_open(&whole, 2, 1);
     unsetenv("TRI_EMULATE_LT");
     if (rows[i / 2].found) {
-      fence x = fence_noise(ROWS * LT_IN, dtype, 2), judge = part_fwd(&whole, &x, ROWS, how, 1, 0, 0, ROWS);
+      fence x = fence_noise(ROWS * rows[i / 2].n_in, dtype, 2),
+            judge = part_fwd(&whole, &x, ROWS, how, 1, 0, 0, ROWS);
       part_load(&a, &whole, 2, 1);
       OK(a.k->linear_check(a.s, a.l, a.fwd));
       for (int64_t n = 1; n <= ROWS; n = 2 * n + 41)
@@ -238,8 +240,8 @@ static void test_part(void **state) {
       fence_close(&judge);
     } else {
       assert_int_equal(a.k->linear_check(a.s, a.l, a.fwd), TRI_EDEVICE);
-      expect_refusal("[48,67]");
-      expect_refusal("[96,67]");
+      expect_refusal(rows[i / 2].n_out == 256 ? "[128,67]" : "[48,67]");
+      expect_refusal(rows[i / 2].n_out == 256 ? "[256,67]" : "[96,67]");
       expect_refusal("run.sampler: rescore");
       tri_error_clear();
     }

@@ -28,7 +28,7 @@ static bool             apart;   /* the first and last unit are never used toget
 static int64_t          offload; /* elements of a piece, or 0 for no offload */
 static bool             common;  /* the ranks have one copy of weights and packed forms */
 static void            *space;   /* device memory for a product's input and, behind it, result */
-enum { SPACE = 1024 };           /* half of it is enough for either */
+enum { SPACE = 2048 };           /* half of it is enough for either */
 
 /* ---- the model, with an embedding, equal layers with one fused product, and a head ---- */
 
@@ -190,7 +190,7 @@ static void open_store(int ranks_per_node, bool train, bool rollout) {
           .device = test_device(), .ranks_per_node = ranks_per_node, .threads = 1, .tensor = tensor},
       se));
   OK(kernels()->linear_open(se->device, &spec, &linear));
-  spec.n_out /= tensor;
+  spec = (tri_linear_spec){.n_out = LAYER_OUT / tensor, .n_in = LAYER_IN, .dtype = *dtype, .whole = linear};
   OK(kernels()->linear_open(se->device, &spec, &linear_part));
   OK(kernels()->linear_size(linear, &bytes));
   OK(tri_ledger_add(se->ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "workspace", bytes.workspace,

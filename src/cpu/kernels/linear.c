@@ -58,16 +58,16 @@ static int64_t block_width(int64_t n) {
 
 /* b_row and b_col give the layout of b for packing (tri_gemm_spec). b_row 0 means dense rows with one block's
  * columns. With `exact`, only tiles that keep row invariance in a trial are used. bwd_x does not promise row
- * invariance. With `whole`, all blocks are as wide as those of that product, and a last one is filled with
- * zeros. */
+ * invariance. With `filled`, all blocks have this width, and a last one is filled with zeros. The tiles of
+ * `whole`, if it is not NULL, are used alone. */
 static tri_status product_open(tri_linear *l, tri_linear_product *p, int64_t n, int64_t k, int64_t b_row,
-                               int64_t b_col, bool exact, const tri_linear_product *whole) {
+                               int64_t b_col, bool exact, int64_t filled, const tri_linear_product *whole) {
   p->n = n;
   p->k = k;
-  p->width = whole ? whole->width : block_width(n);
+  p->width = filled ? filled : block_width(n);
   p->n_blocks = tri_ceil_div(n, p->width);
-  p->filled = whole && n % p->width;
-  for (int kind = 0; kind < (n % p->width && !whole ? 2 : 1); kind++) {
+  p->filled = filled && n % p->width;
+  for (int kind = 0; kind < (n % p->width && !filled ? 2 : 1); kind++) {
     tri_gemm    **tile = p->tile[kind];
     tri_gemm_spec spec = {.n = kind ? n % p->width : p->width, .k = k, .dtype = l->work, .b_col = b_col};
     spec.b_row = b_row ? b_row : spec.n;
@@ -351,6 +351,25 @@ tri_status tri_cpu_linear_check(tri_stream *s, tri_linear *l, const void *packed
   return TRI_OK;
 }
 
+/* Opens l->fwd. Its columns have the same bits wherever they lie, so that a part may have them. If the library
+ * uses other instructions for the last columns of an odd width (oneDNN 2.6.3 in f32 on AVX2), blocks of a
+ * multiple of BLOCK_UNIT columns are filled with zeros. */
+static tri_status open_forward(tri_linear *l, const tri_linear_product *whole) {
+  const int64_t n = l->n_out, k = l->n_in;
+  if (whole) {
+    TRI_TRY(product_open(l, &l->fwd, n, k, 1, k, true, whole->width, whole));
+    return tri_linear_try_columns(l, whole);
+  }
+  TRI_TRY(product_open(l, &l->fwd, n, k, 1, k, true, 0, NULL));
+  if (n % BLOCK_UNIT == 0) return TRI_OK;
+  TRI_TRY(tri_linear_try_columns(l, &l->fwd));
+  if (!l->unlike) return TRI_OK;
+  l->unlike = false; /* a part's check finds out if its columns still differ */
+  product_close(&l->fwd);
+  return product_open(l, &l->fwd, n, k, 1, k, true, tri_ceil_div(block_width(n), BLOCK_UNIT) * BLOCK_UNIT,
+                      NULL);
+}
+
 static tri_status open_products(tri_linear *l, const tri_linear *whole) {
   bool native = false;
   l->amx = tri_amx_chosen(l->dtype);
@@ -367,10 +386,9 @@ static tri_status open_products(tri_linear *l, const tri_linear *whole) {
   }
   TRI_TRY(tri_gemm_native(l->dtype, &native));
   l->work = native ? l->dtype : TRI_F32;
-  TRI_TRY(product_open(l, &l->fwd, l->n_out, l->n_in, 1, l->n_in, true, whole ? &whole->fwd : NULL));
-  if (whole) TRI_TRY(tri_linear_try_columns(l, &whole->fwd));
+  TRI_TRY(open_forward(l, whole ? &whole->fwd : NULL));
   if (!l->backward) return TRI_OK;
-  TRI_TRY(product_open(l, &l->bwd, l->n_in, l->n_out, l->work == l->dtype ? l->n_in : 0, 1, false, NULL));
+  TRI_TRY(product_open(l, &l->bwd, l->n_in, l->n_out, l->work == l->dtype ? l->n_in : 0, 1, false, 0, NULL));
   return tri_gradient_open(l);
 }
 
