@@ -35,6 +35,11 @@ static const struct {
     {"smollm3",
      "\"no_rope_layers\": [1, 0, 1], \"use_sliding_window\": true, \"sliding_window\": 4, \"mlp_bias\": true",
      "mlp.up_proj.bias", "SmolLM3ForSequenceClassification"},
+    {"qwen3_5_text",
+     "\"head_dim\": 8, \"layer_types\": [\"linear_attention\", \"full_attention\", \"linear_attention\"], "
+     "\"linear_num_key_heads\": 2, \"linear_num_value_heads\": 4, \"linear_key_head_dim\": 8, "
+     "\"linear_value_head_dim\": 6",
+     "linear_attn.in_proj_qkv.weight", "Qwen3_5ForSequenceClassification"},
 };
 enum { N_FAMILIES = sizeof family / sizeof *family };
 
@@ -218,7 +223,8 @@ static void write_tokens(void) {
  * are those of published files, and those of transformers 5. */
 static const char *const half[][5] = {
     {"gemma3_half", "gemma3_text", "Gemma3ForCausalLM", "Gemma3ForConditionalGeneration", "34"},
-    {"mistral3_half", "mistral", "MistralForCausalLM", "Mistral3ForConditionalGeneration", "15"}};
+    {"mistral3_half", "mistral", "MistralForCausalLM", "Mistral3ForConditionalGeneration", "15"},
+    {"qwen3_5_half", "qwen3_5_text", "Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration", "36"}};
 
 /* The text model of a folder of text and images is trained, saved, exported into that folder's form, loaded
  * again and inspected. A message says once that other tensors are left out. */
@@ -227,7 +233,7 @@ static void text_halves_go_in_and_out(void **state) {
 
   (void)state;
   write_tokens();
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < 3; i++) {
     char command[2048];
     cli_sh("rm -rf run out again && cp -r '" TRI_TEST_DATA "/model/%s' whole", half[i][0]);
     cli_succeeds(TWO LOAD TOKENS "model.path=whole run.output=run");
@@ -295,7 +301,7 @@ static void a_multimodal_folder_may_be_gone(void **state) {
 
   (void)state;
   write_tokens();
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < 3; i++) {
     cli_sh("rm -rf run next out && cp -r '" TRI_TEST_DATA "/model/%s' whole", half[i][0]);
     cli_succeeds(ONE LOAD TOKENS "model.path=whole run.output=run");
     cli_sh("mv whole away");
