@@ -107,6 +107,13 @@ static void refusals_name_the_key(void **state) {
   cli_refuses(64, TWO SFT, "find_type", "config.json", "rope_scaling", "yarn", "phi3", "default", "longrope");
   cli_write("config.json", "{\"model_type\": \"mistral\", " SIZES ", \"use_sliding_window\": false}");
   cli_refuses(64, ONE SFT, "read_switch", "config.json", "use_sliding_window", "mistral", "sliding_window");
+  cli_write("config.json", "{\"model_type\": \"qwen3_5_text\", " SIZES ", \"linear_conv_kernel_dim\": 9}");
+  cli_refuses(64, ONE SFT, "tri_hf_get_int", "config.json", "linear_conv_kernel_dim", "9", "2 .. 8");
+  cli_write("config.json", "{\"model_type\": \"qwen3_5_text\", " SIZES
+                           ", \"layer_types\": [\"linear_attention\", \"sliding_attention\", "
+                           "\"full_attention\"]}");
+  cli_refuses(64, ONE SFT, "read_types", "config.json", "layer_types", "sliding_attention", "layer 1",
+              "qwen3_5_text");
 }
 
 /* A run uses one of longrope's lists of factors for all its sequences, in its sampler too. It is chosen by
@@ -361,6 +368,12 @@ static void merged_adapters_go_into_the_multimodal_folder(void **state) {
   cli_sh("rm -r out");
   cli_succeeds(ONE "export next out --adapter"); /* for the export of its base, which is multimodal */
   cli_sh("grep -q language_model out/adapter_model.safetensors");
+  cli_sh("rm -rf run next out whole && cp -r '" TRI_TEST_DATA "/model/qwen3_5_half' whole");
+  cli_succeeds(TWO LOAD TOKENS "model.path=whole run.output=run lora.rank=2 lora.targets=[in_proj_b]");
+  cli_succeeds(ONE "export run out");
+  assert_int_equal(compare_whole("whole", "out", "F32", &changed), 36);
+  assert_int_equal(changed,
+                   3); /* in_proj_b of the recurrent layers, not in_proj_a, which is computed with it */
   cli_sh("rm -rf run next out whole");
 }
 
