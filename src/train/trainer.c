@@ -297,6 +297,7 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_space *
                               at_least(longest->learn, longest->prompt + c->rollout.max_response_length),
                           .label = l->name,
                           .workspace = &t->workspace};
+  tri_status    st;
 
   mo.rope_long = tri_rope_is_long(mo.shape, t->plan.rope_factors, longest_sequence(t, longest));
   if (tri_learner_has_adapters(t, l)) mo.lora = *tri_source_lora(l->source);
@@ -309,7 +310,9 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_space *
     mo.max_tokens = judge_tokens(t, b, longest);
     mo.max_rows = TRI_JUDGE_ROWS;
   }
-  return tri_model_open(t->se->device, t->se->comm, t->se->ledger, &mo, &l->model);
+  st = tri_model_open(t->se->device, t->se->comm, t->se->ledger, &mo, &l->model);
+  if (st != TRI_OK) tri_model_close(&l->model); /* --check goes on without it */
+  return st;
 }
 
 /* Collective over world. Chooses the answers decoded at once. The deck's number stays. Else the states of
