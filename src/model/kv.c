@@ -3,7 +3,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "kv.h"
 
+#include "base/columns.h"
 #include "base/host_memory.h"
+
+#include <stdio.h>
 
 /* Numbers that are free, the next one last. */
 typedef struct stack {
@@ -88,13 +91,18 @@ static tri_status number_layers(tri_kv *kv, const tri_model_shape *shape) {
 static tri_status plan(tri_kv *kv, tri_ledger *ledger) {
   const tri_mem   kind = TRI_MEM_DEVICE;
   const tri_phase phase = TRI_PHASE_ROLLOUT;
-  const char     *pages = "key/value cache", *states = "recurrent states";
+  const char     *pages = "key/value cache";
+  char            states[48], each[TRI_CELL_BYTES];
   size_t          n_page = (size_t)kv->attending * (size_t)kv->pages.all,
          n_state = (size_t)kv->recurrent * (size_t)kv->states.all;
 
   TRI_TRY(tri_ledger_add(ledger, kind, phase, false, pages, n_page * page_bytes(kv), &kv->k));
   TRI_TRY(tri_ledger_add(ledger, kind, phase, false, pages, n_page * page_bytes(kv), &kv->v));
   if (!n_state) return TRI_OK;
+  tri_cell_bytes((int64_t)(kv->recurrent * (state_bytes(&kv->rule) + tail_bytes(&kv->rule, kv->dtype))),
+                 each);
+  snprintf(states, sizeof states, "%lld state%s of %s", (long long)kv->states.all,
+           kv->states.all == 1 ? "" : "s", each);
   TRI_TRY(tri_ledger_add(ledger, kind, phase, false, states, n_state * state_bytes(&kv->rule), &kv->state));
   return tri_ledger_add(ledger, kind, phase, false, states, n_state * tail_bytes(&kv->rule, kv->dtype),
                         &kv->tail);

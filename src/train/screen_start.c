@@ -210,6 +210,17 @@ static tri_status say_rollout(const tri_trainer *t) {
   return TRI_OK;
 }
 
+/* Prints the states of recurrent layers in a rank's cache. */
+static tri_status say_states(const tri_trainer *t) {
+  char each[TRI_CELL_BYTES];
+
+  if (!t->plan.states) return TRI_OK;
+  tri_cell_bytes(t->plan.state_bytes, each);
+  SAY("    %lld state%s of %s for the recurrent layers", (long long)t->plan.states, plural(t->plan.states),
+      each);
+  return TRI_OK;
+}
+
 static tri_status say_plan(const tri_trainer *t) {
   tri_shard_plan p = t->cfg->shard.scope;
   char           generation[48] = "";
@@ -220,6 +231,7 @@ static tri_status say_plan(const tri_trainer *t) {
       tri_shard_scope_name(p.grads), tri_shard_scope_name(p.optim), generation);
   SAY("%s", t->plan.batch.equation);
   if (t->plan.batch.rollout_samples) TRI_TRY(say_rollout(t));
+  TRI_TRY(say_states(t));
   if (t->health.trend.selected)
     SAY("dynamic sampling: up to %lld extra batches per step replace groups of equal rewards. The reward "
         "column counts only the groups kept.",

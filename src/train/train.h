@@ -104,6 +104,8 @@ typedef struct tri_step_plan {
   int64_t decode;            /* most answers decoded at once on a rank */
   int64_t decode_full;       /* answers of full length that its cache holds, at most `decode` */
   int64_t cached;            /* tokens in its cache */
+  int64_t states;            /* states of recurrent layers in its cache, or 0 */
+  int64_t state_bytes;       /* bytes of one of them, in all layers */
   int64_t cache_spare_bytes; /* bytes of the cache beyond those of one answer with its prompt */
   bool    cache_is_least;    /* the cache takes more memory than is left, because it holds just one answer */
   tri_split_opt split;       /* how this rank splits the step's first mini-batch */

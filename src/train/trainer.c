@@ -297,6 +297,7 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_space *
                               at_least(longest->learn, longest->prompt + c->rollout.max_response_length),
                           .label = l->name,
                           .workspace = &t->workspace};
+  tri_status        st;
 
   mo.rope_long = tri_rope_is_long(mo.shape, t->plan.rope_factors, longest_sequence(t, longest));
   if (tri_learner_has_adapters(t, l)) mo.lora = *tri_source_lora(l->source);
@@ -309,7 +310,9 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_space *
     mo.max_tokens = judge_tokens(t, b, longest);
     mo.max_rows = TRI_JUDGE_ROWS;
   }
-  return tri_model_open(t->se->device, t->se->comm, t->se->ledger, &mo, &l->model);
+  st = tri_model_open(t->se->device, t->se->comm, t->se->ledger, &mo, &l->model);
+  if (st != TRI_OK) tri_model_close(&l->model); /* --check goes on without it */
+  return st;
 }
 
 /* Collective over world. Chooses the answers decoded at once. The deck's number stays. Else the states of
@@ -326,12 +329,13 @@ static tri_status plan_rows(tri_trainer *t, int64_t *rows) {
 static tri_status plan_pages(tri_trainer *t, const tri_longest *l, int64_t rows, int64_t *pages) {
   const tri_config     *c = t->cfg;
   const tri_model_shape sh = tri_model_cache_shape(t->learner[TRI_POLICY].model);
-  const int64_t states = tri_sampler_states(&sh, rows) * (int64_t)tri_kv_state_bytes(&sh, c->model.dtype);
-  int64_t       most = c->rollout.max_response_length, asked = c->rollout.max_cached_tokens;
-  int64_t       full = tri_sampler_full_pages(rows, l->prompt, most);
-  int64_t       least = tri_sampler_least_pages(l->prompt, most);
-  int64_t       bytes = tri_sampler_page_bytes(&sh, c->model.dtype);
+  int64_t               most = c->rollout.max_response_length, asked = c->rollout.max_cached_tokens;
+  int64_t               full = tri_sampler_full_pages(rows, l->prompt, most);
+  int64_t               least = tri_sampler_least_pages(l->prompt, most);
+  int64_t               bytes = tri_sampler_page_bytes(&sh, c->model.dtype);
 
+  t->plan.states = tri_sampler_states(&sh, rows);
+  t->plan.state_bytes = (int64_t)tri_kv_state_bytes(&sh, c->model.dtype);
   *pages = full;
   if (least > full) least = full;
   if (asked && asked / TRI_PAGE < least)
@@ -343,7 +347,7 @@ static tri_status plan_pages(tri_trainer *t, const tri_longest *l, int64_t rows,
         (long long)asked, TRI_PAGE, (long long)least, (long long)longest_answer(t, l),
         (long long)(least * TRI_PAGE));
   if (asked && asked / TRI_PAGE < full) *pages = asked / TRI_PAGE;
-  TRI_TRY(tri_sampler_fit_pages(t->se, states, bytes, pages));
+  TRI_TRY(tri_sampler_fit_pages(t->se, t->plan.states * t->plan.state_bytes, bytes, pages));
   t->plan.cache_is_least = *pages < least;
   if (*pages < least) *pages = least;
   t->plan.cached = *pages * TRI_PAGE;

@@ -21,6 +21,26 @@ static void pairs_of_a_window(void **state) {
   assert_true(tri_attention_pairs(5, 2) == 9); /* 1 + 2 + 2 + 2 + 2 */
 }
 
+/* 4 layers, of which the second and the fourth attend. Width 10, mlp 20, 2 heads of 4 with a gate, one of
+ * keys. Recurrent layers have 3 heads of values and one of keys, 5 wide and 6. */
+static void recurrent_layers_move_their_states(void **state) {
+  tri_bench_case c;
+  double         attention = 10 * (2 * 8 + 2 * 4) + 8 * 10, mix = 2 * 6 + 15,
+         recurrent = 10 * (mix + 15 + 2 * 3) + 15 * 10,
+         weights = 2 * (attention + recurrent) + 4 * 3 * 10 * 20 + 500;
+
+  (void)state;
+  tri_bench_case_default(&c);
+  c.shape.L = 4, c.shape.C = 10, c.shape.F = 20, c.shape.H = 2, c.shape.G = 1, c.shape.D = 4, c.shape.V = 50;
+  c.shape.attn_gate = true;
+  c.shape.delta.Hk = 1, c.shape.delta.Hv = 3, c.shape.delta.Dk = 6, c.shape.delta.Dv = 5;
+  tri_set_recurrent(&c.shape, 0);
+  tri_set_recurrent(&c.shape, 2);
+  assert_true(tri_bench_decode_bytes(&c, 0, 10) == 2 * weights);
+  /* a sequence has 10 keys and values of 4 in two layers, and reads and writes 3 x 6 x 5 floats in two */
+  assert_true(tri_bench_decode_bytes(&c, 7, 10) - 2 * weights == 7 * (2.0 * 2 * 2 * 10 * 4 + 2 * 2 * 4 * 90));
+}
+
 static void the_case_without_a_deck(void **state) {
   tri_bench_case c;
 
@@ -170,10 +190,13 @@ static void json_has_the_load(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(pairs_of_a_window), cmocka_unit_test(the_case_without_a_deck),
-      cmocka_unit_test(floors_and_rates),  cmocka_unit_test(more_than_a_quarter_of_the_cores_is_told),
-      cmocka_unit_test(json_has_the_load), cmocka_unit_test(a_screen_says_what_there_is)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(pairs_of_a_window),
+                                     cmocka_unit_test(the_case_without_a_deck),
+                                     cmocka_unit_test(recurrent_layers_move_their_states),
+                                     cmocka_unit_test(floors_and_rates),
+                                     cmocka_unit_test(more_than_a_quarter_of_the_cores_is_told),
+                                     cmocka_unit_test(json_has_the_load),
+                                     cmocka_unit_test(a_screen_says_what_there_is)};
 
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,9 @@
 #define BIG                                                                                                  \
   PLAN "'" TRI_TEST_DATA "/../../inputs/70b/grpo.yaml' model.path=null model.config='" TRI_TEST_DATA         \
        "/../../inputs/models/Llama-3.1-70B-Instruct/config.json' "
+#define RECURRENT                                                                                            \
+  PLAN "'" TRI_TEST_DATA "/../../inputs/qwen3.5/grpo.yaml' model.path=null model.config='" TRI_TEST_DATA     \
+       "/../../inputs/models/Qwen3.5-9B/config.json' --gpus-per-node 8 "
 #define EIGHT                                                                                                \
   PLAN "'" TRI_TEST_DATA "/../../inputs/8b/grpo.yaml' model.path=null model.config='" TRI_TEST_DATA          \
        "/../../inputs/models/Llama-3.1-8B-Instruct/config.json' "
@@ -333,6 +336,88 @@ static void seventy_billion_on_four_by_eight(void **state) {
   assert_string_equal(cli_out, "");
 }
 
+/* Judge: sizes of the published config.json. 24 of 32 layers are recurrent. Each has 32 heads with a state of
+ * 128 x 128 floats, and keeps 3 rows of 2 x 16 x 128 + 32 x 128 numbers of 2 bytes for its convolution. */
+static void states_of_recurrent_layers(void **state) {
+  const json_int_t each = 24 * (32 * 128 * 128 * 4 + 3 * 8192 * 2);
+  json_t          *root = plan_of(0, RECURRENT "--gpu h100-80 --json");
+  const json_t    *part = json_object_get(root, "rollout");
+  json_int_t C = 4096, mlp = 3 * C * 12288 + 2 * C, attention = C * (2 * 4096 + 2 * 1024) + 4096 * C + 512,
+             recurrent = C * (8192 + 4096 + 64) + 4096 * C + 8192 * 4 + 64 + 128;
+  char parameters[64];
+
+  (void)state;
+  assert_int_equal(integer(part, "rows"), 128);
+  assert_int_equal(integer(part, "states"), 129); /* and one for a prompt */
+  assert_int_equal(integer(part, "state_bytes"), each);
+  assert_true(bytes_of_rows(root, "129 states of 49.1 MiB") == 129 * each);
+  /* a cached token has keys and values of 4 heads, 256 wide, in 2 bytes, in the other 8 layers */
+  assert_true(bytes_of_rows(root, "key/value cache") == integer(part, "cached_tokens") * 8 * 2 * 4 * 256 * 2);
+  json_decref(root);
+  cli_succeeds(RECURRENT "--gpu h100-80");
+  cli_shows(cli_out, ", 129 states of 49.1 MiB");
+  snprintf(parameters, sizeof parameters, "%.2f G parameters",
+           (double)(8 * attention + 24 * recurrent + 32 * mlp + 2 * 248320 * C + C) / 1e9);
+  cli_shows(cli_out, parameters);
+  cli_fits(cli_out);
+  assert_true(lines_of(cli_out) <= 23);
+  root = plan_of(0, EIGHT "--gpus-per-node 8 --gpu h100-80 --json");
+  assert_int_equal(integer(json_object_get(root, "rollout"), "states"), 0);
+  json_decref(root);
+}
+
+/* Ranks cannot divide such a model. Plan and --check say so once, and advice does not propose it. */
+static void recurrent_layers_are_not_divided(void **state) {
+  char    command[2048];
+  json_t *root;
+
+  (void)state;
+  assert_int_equal(cli_run(RECURRENT "--gpu h100-80 shard.tensor_parallel_size=2"), 64);
+  assert_int_equal(cli_saying(cli_err, "shard.tensor_parallel_size", "2", "qwen3_5_text", "1"), 1);
+  snprintf(command, sizeof command,
+           ONE "train grpo.yaml --check --ranks 2 model.config='" TRI_TEST_DATA
+               "/../../inputs/models/Qwen3.5-9B/"
+               "config.json' shard.plan=zero3 shard.tensor_parallel_size=2");
+  assert_int_equal(cli_run(command), 64);
+  assert_int_equal(cli_saying(cli_err, "shard.tensor_parallel_size", "2", "qwen3_5_text", "1"), 1);
+  root = plan_of(64, RECURRENT "--gpu 24 --json");
+  assert_true(json_array_size(json_object_get(root, "advice")) > 0);
+  assert_null(strstr(cli_out, "tensor_parallel_size"));
+  take_advice(RECURRENT, "--gpu 24", root);
+  json_decref(root);
+}
+
+/* The times are measured with whole periods of layers, and the run takes the planned memory. */
+static void a_small_recurrent_run_takes_what_was_planned(void **state) {
+  static const char deck[] = "grpo.yaml model.config=recurrent.json --device cpu ";
+  char              command[512], said[96];
+  json_t           *root;
+
+  (void)state;
+  cli_write(
+      "recurrent.json",
+      "{\"model_type\": \"qwen3_5_text\", \"vocab_size\": 257, \"hidden_size\": 32, "
+      "\"num_hidden_layers\": 8, "
+      "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 8, \"intermediate_size\": 24, "
+      "\"max_position_embeddings\": 32, \"initializer_range\": 0.1, \"eos_token_id\": 256, "
+      "\"linear_num_key_heads\": 2, \"linear_num_value_heads\": 4, \"linear_key_head_dim\": 8, "
+      "\"linear_value_head_dim\": 12}");
+  snprintf(command, sizeof command, PLAN "%s --json", deck);
+  root = plan_of(0, command);
+  assert_int_equal(integer(json_object_get(root, "rollout"), "states"),
+                   integer(json_object_get(root, "rollout"), "rows") + 1);
+  assert_true(seconds(json_object_get(json_object_get(root, "time_step_s"), "learn")) > 0);
+  cli_succeeds(ONE GRPO "model.config=recurrent.json run.output=recurrent");
+  cli_shows(cli_err, " for the recurrent layers\n");
+  cli_fits(cli_err);
+  cli_read("recurrent/metrics.jsonl", cli_out);
+  snprintf(said, sizeof said, "\"mem_planned_bytes\": %lld,", (long long)integer(root, "mem_planned_bytes"));
+  cli_shows(cli_out, said);
+  snprintf(said, sizeof said, "\"mem_used_bytes\": %lld,", (long long)integer(root, "mem_planned_bytes"));
+  cli_shows(cli_out, said);
+  json_decref(root);
+}
+
 /* Where generation needs too much, ranks that generate as one model come before more nodes and larger GPUs.
  * A plan without sharded weights gets them too. */
 static void ranks_of_a_model_are_advised(void **state) {
@@ -575,6 +660,9 @@ int main(void) {
       cmocka_unit_test(grpo_on_eight_of_40_gib_is_told_what_would_fit),
       cmocka_unit_test(seventy_billion_on_four_by_eight),
       cmocka_unit_test(ranks_of_a_model_are_advised),
+      cmocka_unit_test(states_of_recurrent_layers),
+      cmocka_unit_test(recurrent_layers_are_not_divided),
+      cmocka_unit_test(a_small_recurrent_run_takes_what_was_planned),
       cmocka_unit_test(a_batch_that_does_not_multiply_is_told_so),
       cmocka_unit_test(zero3_over_two_nodes_of_eight),
       cmocka_unit_test(gpus_without_a_name_are_told_to_be_cpus),

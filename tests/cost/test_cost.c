@@ -41,22 +41,35 @@ static void flops(void **state) {
   SAME(tri_cost_backward_flops(&small, 100, 40, 16), 672000 + 80000 + 256000);
 }
 
-/* The second layer is recurrent: 30 rows of products, 12 columns of the one behind, a state of 48. The first
- * has a gate of 8. 10 (8 + 8 + 8) + 8 x 10 = 320, 10 (30 + 12) = 420, 600 of the mlp in each. */
+/* 4 layers, of which 3 are recurrent, q with a gate, mixes of 14, 6 of all value heads, of which there are 2.
+ * Attention has 10 (8 + 8 + 8) + 8 x 10 numbers, a recurrent layer 10 (14 + 6 + 2 x 2) + 6 x 10. */
+static const tri_cost_model hybrid = {
+    .L = 4,
+    .C = 10,
+    .F = 20,
+    .q = 8,
+    .kv = 4,
+    .gate = 8,
+    .recurrent = {.layers = 3, .mix = 14, .out = 6, .heads = 2, .state = 24},
+    .head = 50,
+    .n = 2230,
+    .bytes = 2};
+
 static void recurrent_layers(void **state) {
-  tri_cost_model   m = small;
-  tri_cost_pass    p = {.model = m, .share = {.ranks = 1, .per_node = 1}};
-  tri_cost_rollout r = {.share = {.ranks = 1, .per_node = 1}, .prompts = 1, .answers = 2, .at_once = 2};
+  const double products = 4 * 600 + 320 + 3 * 300, gpu = 3 * 0.3e-6, cpu = 3 * 7 * 24 / (0.37 * 5e11);
 
   (void)state;
-  m.gate = 8, m.recurrent = 0.5, m.mix = 30, m.inner = 12, m.state = 48;
-  SAME(tri_cost_layer_weights(&m), 320 + 420 + 2 * 600);
-  /* 100 tokens, 40 rows, 16 keys: 2 x 1940 x 100 + 2 x 500 x 40 + 4 x 8 x 100 x 16 + 8 x 48 x 100 */
-  SAME(tri_cost_forward_flops(&m, 100, 40, 16), 388000 + 40000 + 51200 + 38400);
-  SAME(tri_cost_backward_flops(&m, 100, 40, 16), 776000 + 80000 + 128000 + 4 * 38400);
-  r.model = m, r.prompt_tokens = 10, r.answer_tokens = 12;
-  /* A row reads 16 keys and values of 4 columns in 2 bytes, and a state of 4 bytes, which it writes too. */
-  SAME(tri_cost_compute_of(&round_machine, &p, &r).decode.each_s, (2 * 4 * 16 * 2 + 2 * 48 * 4) / 1e9);
+  SAME(tri_cost_layer_weights(&hybrid), products);
+  /* attention in one layer: 4 x 8 x 100 x 16 */
+  SAME(tri_cost_forward_flops(&hybrid, 100, 40, 16), 200 * products + 40000 + 51200);
+  SAME(tri_cost_backward_flops(&hybrid, 100, 40, 16), 400 * products + 80000 + 128000);
+  SAME(tri_cost_recurrence_s(&round_machine, &hybrid, false, 1), cpu);
+  SAME(tri_cost_recurrence_s(&round_machine, &hybrid, false, 9),
+       cpu); /* threads have heads of one sequence */
+  SAME(tri_cost_recurrence_s(&round_machine, &hybrid, true, 0.5), gpu);
+  SAME(tri_cost_recurrence_s(&round_machine, &hybrid, true, 4), gpu / 4);
+  SAME(tri_cost_recurrence_s(&round_machine, &hybrid, true, 1e6), gpu / (500 * 32 / 6.0)); /* full */
+  SAME(tri_cost_recurrence_s(&round_machine, &small, true, 1) + 1, 1);
 }
 
 static void rings(void **state) {
@@ -128,6 +141,43 @@ static void scoring_and_adapters(void **state) {
   p.share.overlap = true; /* a GPU */
   c = tri_cost_compute_of(&round_machine, &p, NULL);
   SAME(c.pack_s + 1, 1);
+}
+
+/* States are updated in each token of a pass, five times as long in backward. A decode step moves them. */
+static void states_take_time(void **state) {
+  tri_cost_pass    p = {.model = hybrid,
+                        .share = {.ranks = 1, .per_node = 1, .overlap = true},
+                        .tokens = 128,
+                        .rows = 40,
+                        .context = 16,
+                        .batches = 2,
+                        .times = 1,
+                        .trained = 2230,
+                        .updates = 1};
+  tri_cost_rollout r = {.model = hybrid,
+                        .share = p.share,
+                        .prompts = 6,
+                        .prompt_tokens = 30,
+                        .answers = 24,
+                        .answer_tokens = 20,
+                        .at_once = 8};
+  tri_cost_compute c = tri_cost_compute_of(&round_machine, &p, &r);
+  /* a pass has 2 of the 4 sequences of 32 tokens */
+  double gpu = 3 * 0.3e-6, row = 1 * 2 * 4 * 40 * 2 / 1e9, moved = 3 * 2 * 4 * 24 / 1e9,
+         forward = tri_cost_forward_flops(&hybrid, 128, 40, 16) / 128 / 1e12,
+         backward = tri_cost_backward_flops(&hybrid, 128, 40, 16) / 128 / 1e12,
+         again = tri_cost_forward_flops(&hybrid, 1, 0, 16) / 1e12;
+
+  (void)state;
+  SAME(c.forward.each_s, forward + gpu / 2);
+  SAME(c.backward.each_s, backward + 5 * gpu / 2);
+  SAME(c.decode.each_s, row + moved);
+  SAME(c.prefill_s, tri_cost_forward_flops(&hybrid, 1, 0, 15) / 1e12 + gpu / 2); /* 8 rows of 2 prompts */
+  p.recompute = true;
+  SAME(tri_cost_compute_of(&round_machine, &p, NULL).backward.each_s, backward + again + 6 * gpu / 2);
+  r.at_once = 1; /* the update takes longer than its bytes */
+  c = tri_cost_compute_of(&round_machine, &p, &r);
+  SAME(c.decode.each_s, row + gpu);
 }
 
 static void updates_of_each_plan(void **state) {
@@ -232,6 +282,7 @@ static void steps(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(flops),
                                      cmocka_unit_test(recurrent_layers),
+                                     cmocka_unit_test(states_take_time),
                                      cmocka_unit_test(rings),
                                      cmocka_unit_test(learning),
                                      cmocka_unit_test(scoring_and_adapters),

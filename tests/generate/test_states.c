@@ -4,6 +4,7 @@
  * early and goes on later, in f32, bf16 and fp16. No state passes from one answer to another. Run with 1, 2
  * and 3 ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/columns.h"
 #include "sampler_case.h"
 
 #include "generate/sampler_impl.h"
@@ -237,12 +238,15 @@ static void states_are_counted(void **state) {
     tri_ledger_row *row = NULL;
     int64_t         bytes = 0, each;
     int             n;
+    char            name[48], size[TRI_CELL_BYTES];
     open_bench(&b, recurrent_models[k], TRI_BF16, hybrid, rows[k], 100);
     each = (int64_t)tri_kv_state_bytes(&b.g.shape, TRI_BF16);
     CHECK(tri_sampler_states(&b.g.shape, rows[k]) == rows[k] + 1 && each > 0);
+    tri_cell_bytes(each, size);
+    snprintf(name, sizeof name, "%d states of %s", rows[k] + 1, size);
     OK(tri_ledger_rows(b.se.ledger, &row, &n));
     for (int i = 0; i < n; i++)
-      if (!strcmp(row[i].name, "recurrent states")) bytes += row[i].bytes;
+      if (!strcmp(row[i].name, name)) bytes += row[i].bytes;
     free(row);
     CHECK(bytes >= (rows[k] + 1) * each && bytes < (rows[k] + 1) * each + 512, "%lld bytes",
           (long long)bytes);

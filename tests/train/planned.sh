@@ -26,6 +26,11 @@ train: {steps: 1, learning_rate: 1e-3}
 checkpoint: {save_final: false}
 EOF
 sed 's/"num_hidden_layers": *[0-9]*/"num_hidden_layers": 1/' "$here/inputs/quickstart/config.json" > "$dir/small.json"
+cat > "$dir/recurrent.json" <<EOF
+{"model_type": "qwen3_5_text", "vocab_size": 257, "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4,
+ "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 24, "max_position_embeddings": 32, "initializer_range": 0.1,
+ "eos_token_id": 256, "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 12}
+EOF
 launch 1 "$dir/judge" algo.name=rm data.train="$dir/pairs.jsonl" model.config="$dir/small.json" train.train_batch_size=8 \
   train.micro_batch_size=8 checkpoint.save_final=true
 
@@ -42,6 +47,7 @@ rows() {
       words("f32 bf16 fp16"); words("none layer"); words("none optimizer frozen all"); words("full lora"); words("0 0.5")
       words("exact rescore trust"); words("free held"); words("rule judge"); words("same small"); words("micro tokens"); words("0 96") # cached tokens
       words("1 2 all") # ranks of a model, where a node has as many and weights are sharded
+      words("dense recurrent") # layers of the policy. Ranks cannot divide recurrent ones
       for (k = 0; k < count; k++) {
         best = -1
         for (try = 0; try < 60; try++) {
@@ -63,10 +69,11 @@ scope=(none node world)
 deck_of() { # a row's words: of=
   local as=$1 plan=$2 node=${3#*:} type=$4 recompute=$5 offload=$6 lora=$7 ema=$8
   shift 8
-  local sampler=$1 ref=$2 judge=$3 critic=$4 batch=$5 cached=$6 tensor=$7 rewards="{name: regex, pattern: '[0-4]'}" frozen=0
+  local sampler=$1 ref=$2 judge=$3 critic=$4 batch=$5 cached=$6 tensor=$7 layers=$8 rewards="{name: regex, pattern: '[0-4]'}" frozen=0
   of=(algo.name="$as" shard.params="${scope[${plan:0:1}]}" shard.grads="${scope[${plan:1:1}]}" shard.optimizer="${scope[${plan:2:1}]}"
     run.ranks_per_node="$node" model.dtype="$type" model.recompute="$recompute" algo.ema_beta="$ema")
   [ "$tensor" != all ] || tensor=$node
+  [ "$layers" = dense ] || { tensor=1 && of+=(model.config="$dir/recurrent.json"); }
   [ "${plan:0:1}" = 0 ] || [ "$tensor" -gt "$node" ] || of+=(shard.tensor_parallel_size="$tensor")
   [ "$lora" = full ] || of+=(lora.rank=4)
   if [ "$batch" = micro ]; then of+=(train.micro_batch_size=2); else of+=(train.max_tokens_per_gpu=40); fi

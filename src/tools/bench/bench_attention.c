@@ -86,7 +86,8 @@ tri_status tri_attention_time(tri_session *se, const tri_bench_case *c, const tr
   tri_timing fwd, bwd;
 
   for (int k = 0; k < TRI_KINDS; k++) out[k] = (tri_attention_times){0};
-  for (int l = 0; l < c->shape.L; l++) out[tri_kind_of(&c->shape, l)].layers++;
+  for (int l = 0; l < c->shape.L; l++)
+    if (!tri_is_recurrent(&c->shape, l)) out[tri_kind_of(&c->shape, l)].layers++;
   lay_out(se->device, c, &at, &a);
   TRI_TRY(tri_noise_put(se->stream, a.qkv.data, c->dtype, tri_tensor_count(&a.qkv)));
   TRI_TRY(tri_noise_put(se->stream, a.dout.data, c->dtype, tri_tensor_count(&a.dout)));

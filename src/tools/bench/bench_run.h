@@ -16,7 +16,7 @@ typedef struct tri_decode_times {
   int64_t sequences, tokens; /* tokens: length of a sequence in the middle of the timed steps */
   double  step_s;
   double  bytes; /* bytes that a rank must read for that step: the products' weights once, and each sequence's
-                  * keys and values */
+                  * keys and values. States of recurrent layers count twice, because they are written too */
   double  read_bytes_per_s; /* per rank, while all ranks read as many bytes (read.h) */
   int     n;                /* timed steps */
 } tri_decode_times;
@@ -67,7 +67,7 @@ double tri_bench_decode_floor_s(const tri_decode_times *d);
 /* Returns the tokens per second of decoding on all ranks. */
 double tri_bench_decode_tokens_per_s(const tri_bench_case *c, const tri_bench_result *r,
                                      const tri_decode_times *d);
-/* Returns the bytes read by a decode step of n sequences of so many tokens each. */
+/* Returns the bytes moved by a decode step of n sequences of so many tokens each, as in tri_decode_times. */
 double tri_bench_decode_bytes(const tri_bench_case *c, int64_t n, int64_t tokens);
 
 #endif

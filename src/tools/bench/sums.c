@@ -39,20 +39,18 @@ static double seen(const tri_model_shape *s, int layer, int64_t tokens) {
 
 double tri_bench_decode_bytes(const tri_bench_case *c, int64_t n, int64_t tokens) {
   const tri_model_shape *s = &c->shape;
-  const tri_delta_rule   r = {s->delta.Hk, s->delta.Hv, s->delta.Dk, s->delta.Dv, s->delta.conv, 0};
-  double C = s->C, q = (double)s->H * s->D, kv = (double)s->G * s->D, inner = (double)r.Hv * r.Dv;
-  double attend = C * (q * (s->attn_gate ? 2 : 1) + 2 * kv) + C * q;
-  double recur = C * ((double)tri_delta_width(&r) + inner + 2 * r.Hv) + C * inner;
-  double weights = C * s->V, keys = 0, states = 0; /* numbers */
+  const tri_delta_shape *d = &s->delta;
+  double C = s->C, q = (double)s->H * s->D, kv = (double)s->G * s->D, keys = 0, weights = C * s->V,
+         z = (double)d->Hv * d->Dv, mix = 2.0 * d->Hk * d->Dk + z,
+         attention = C * ((s->attn_gate ? 2 : 1) * q + 2 * kv) + C * q,
+         recurrent = C * (mix + z + 2.0 * d->Hv) + C * z, states = 0;
 
   for (int l = 0; l < s->L; l++) {
     bool recurs = tri_is_recurrent(s, l);
-    weights += (recurs ? recur : attend) + 3 * C * s->F;
-    if (recurs)
-      states += 2 * (double)tri_delta_state(&r); /* read and written */
-    else
-      keys += 2 * kv * seen(s, l, tokens);
+    weights += (recurs ? recurrent : attention) + 3 * C * s->F;
+    keys += recurs ? 0 : 2 * kv * seen(s, l, tokens);
+    states += recurs ? 2 * 4 * z * d->Dk : 0;
   }
-  return ((double)tri_dtype_bytes(c->dtype) * (weights + (double)n * keys) + 4 * (double)n * states) /
+  return ((double)tri_dtype_bytes(c->dtype) * (weights + (double)n * keys) + (double)n * states) /
          ranks_of_model(c);
 }

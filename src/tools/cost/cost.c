@@ -4,35 +4,64 @@
 
 #include <math.h>
 
-double tri_cost_layer_weights(const tri_cost_model *m) {
-  double C = (double)m->C, attend = C * (double)(m->q + m->gate + 2 * m->kv) + (double)m->q * C;
-  double recur = C * (double)(m->mix + m->inner);
+/* Returns the number of layers with attention. */
+static double attending(const tri_cost_model *m) { return (double)(m->L - m->recurrent.layers); }
 
-  return (double)m->L * ((1 - m->recurrent) * attend + m->recurrent * recur + 3 * C * (double)m->F);
+double tri_cost_layer_weights(const tri_cost_model *m) {
+  const tri_cost_recurrent *r = &m->recurrent;
+  double                    C = (double)m->C;
+
+  return attending(m) * C * (double)(2 * m->q + m->gate + 2 * m->kv) +
+         (double)r->layers * C * (double)(r->mix + 2 * r->out + 2 * r->heads) +
+         3 * (double)m->L * C * (double)m->F;
 }
 
 double tri_cost_head_weights(const tri_cost_model *m) { return (double)m->C * (double)m->head; }
 
 /* Scores, and their sums over values. Two products with each key, of 2 flops each. */
 static double attention_flops(const tri_cost_model *m, double tokens, double context) {
-  return 4 * (1 - m->recurrent) * (double)m->L * (double)m->q * tokens * context;
-}
-
-/* The delta rule reads and changes each number of a state four times a token (kernels.h, delta_fwd). */
-static double delta_flops(const tri_cost_model *m, double tokens) {
-  return 8 * m->recurrent * (double)m->L * (double)m->state * tokens;
+  return 4 * attending(m) * (double)m->q * tokens * context;
 }
 
 double tri_cost_forward_flops(const tri_cost_model *m, double tokens, double rows, double context) {
   return 2 * tri_cost_layer_weights(m) * tokens + 2 * tri_cost_head_weights(m) * rows +
-         attention_flops(m, tokens, context) + delta_flops(m, tokens);
+         attention_flops(m, tokens, context);
 }
 
 /* Every product counts twice, for the gradients of x and of w. Attention has 5 products instead of 2 (Dao
- * 2023, FlashAttention-2). The delta rule runs forward twice more, and backward with twice the products. */
+ * 2023, FlashAttention-2). */
 double tri_cost_backward_flops(const tri_cost_model *m, double tokens, double rows, double context) {
   return 4 * tri_cost_layer_weights(m) * tokens + 4 * tri_cost_head_weights(m) * rows +
-         2.5 * attention_flops(m, tokens, context) + 4 * delta_flops(m, tokens);
+         2.5 * attention_flops(m, tokens, context);
+}
+
+/* ---- states of recurrent layers ---- */
+
+/* A GPU's figures are estimates from the kernel's instructions, until one is measured. A thread block holds
+ * BLOCK_COLUMNS columns of a head's state in registers, and so many blocks run at the same time. */
+static const double gpu_row_s = 0.3e-6;
+enum { BLOCK_COLUMNS = 32, GPU_BLOCKS = 500 };
+/* An update has 7 flops per number of the state. It decays, and it takes part in two products with a vector
+ * and in one sum of an outer product. A CPU reaches CPU_SHARE of the rate of its products (measured). */
+enum { STATE_FLOPS = 7 };
+static const double cpu_share = 0.37;
+
+double tri_cost_recurrence_s(const tri_machine *m, const tri_cost_model *model, bool gpu, double sequences) {
+  const tri_cost_recurrent *r = &model->recurrent;
+  double                    at_once;
+
+  if (!r->layers) return 0;
+  if (!gpu) return (double)r->layers * STATE_FLOPS * (double)r->state / (cpu_share * m->flops_f32);
+  at_once = fmin(sequences, (double)GPU_BLOCKS * BLOCK_COLUMNS / (double)r->out);
+  return (double)r->layers * gpu_row_s / fmax(at_once, 1);
+}
+
+/* Returns the seconds to update the states of a decode step, per row. A step reads and writes them. */
+static double decode_states_s(const tri_machine *m, const tri_cost_rollout *r, double rows) {
+  const tri_cost_recurrent *x = &r->model.recurrent;
+  double                    bytes = 2 * (double)x->layers * (double)x->state * (double)sizeof(float);
+
+  return fmax(bytes / m->mem_bytes_per_s, tri_cost_recurrence_s(m, &r->model, r->share.overlap, rows));
 }
 
 /* ---- collectives ---- */
@@ -80,24 +109,25 @@ static double weight_bytes(const tri_cost_model *m) {
   return (tri_cost_layer_weights(m) + tri_cost_head_weights(m)) * m->bytes;
 }
 
-/* Bytes of keys and values that a row of a decode step reads, and of states that it reads and writes. */
-static double row_bytes(const tri_cost_model *m, double context) {
-  double attend = 2 * (double)m->kv * context * m->bytes, recur = 2 * (double)m->state * 4;
-
-  return (double)m->L * ((1 - m->recurrent) * attend + m->recurrent * recur);
-}
-
 /* Bytes that AdamW reads and writes per number. The f32 weight and moments are read and written. The gradient
  * is read, and the weight in the compute type is written. */
 enum { ADAM_BYTES = 30 };
+
+/* Returns the sequences of one forward pass. */
+static double sequences_of(const tri_cost_pass *p) {
+  return p->batches > 0 && p->context > 0 ? p->tokens / p->batches / (2 * p->context) : 1;
+}
 
 tri_cost_compute tri_cost_compute_of(const tri_machine *m, const tri_cost_pass *p,
                                      const tri_cost_rollout *r) {
   double           rate = rate_of(m, &p->model), tokens = p->tokens > 0 ? p->tokens : 1;
   double           layers = tri_cost_forward_flops(&p->model, tokens, 0, p->context);
+  double           states = tri_cost_recurrence_s(m, &p->model, p->share.overlap, sequences_of(p));
   tri_cost_compute c = {
-      .forward.each_s = tri_cost_forward_flops(&p->model, tokens, p->rows, p->context) / tokens / rate,
-      .backward.each_s = tri_cost_backward_flops(&p->model, tokens, p->rows, p->context) / tokens / rate,
+      .forward.each_s =
+          tri_cost_forward_flops(&p->model, tokens, p->rows, p->context) / tokens / rate + states,
+      .backward.each_s = tri_cost_backward_flops(&p->model, tokens, p->rows, p->context) / tokens / rate +
+                         TRI_COST_STATES_BACKWARD * states,
       .update_s =
           ADAM_BYTES / (p->offload ? fmin(m->host_bytes_per_s, m->mem_bytes_per_s) : m->mem_bytes_per_s)};
 
@@ -106,16 +136,20 @@ tri_cost_compute tri_cost_compute_of(const tri_machine *m, const tri_cost_pass *
   if (p->frozen)
     c.backward.each_s -=
         2 * (tri_cost_layer_weights(&p->model) + tri_cost_head_weights(&p->model) * p->rows / tokens) / rate;
-  if (p->recompute) c.backward.each_s += layers / tokens / rate;
+  if (p->recompute) c.backward.each_s += layers / tokens / rate + states;
   if (!r) return c;
   double context = r->prompt_tokens + r->answer_tokens / 2, rows = fmin(r->at_once, r->answers),
          read = weight_bytes(&r->model) / m->mem_bytes_per_s;
   double work = 2 * (tri_cost_layer_weights(&r->model) + tri_cost_head_weights(&r->model)) / rate;
-  double cache = row_bytes(&r->model, context) / m->mem_bytes_per_s;
+  double cache =
+      2 * attending(&r->model) * (double)r->model.kv * context * r->model.bytes / m->mem_bytes_per_s +
+      decode_states_s(m, r, rows);
 
   /* A decode step takes the longer of the time to read the weights and the time to compute. */
   c.decode = work * rows > read ? (tri_cost_line){0, work + cache} : (tri_cost_line){read, cache};
-  c.prefill_s = tri_cost_forward_flops(&r->model, 1, 0, r->prompt_tokens / 2) / rate;
+  c.prefill_s =
+      tri_cost_forward_flops(&r->model, 1, 0, r->prompt_tokens / 2) / rate +
+      tri_cost_recurrence_s(m, &r->model, r->share.overlap, rows * r->prompts / fmax(r->answers, 1));
   tri_cost_divide(m, r, &c);
   return c;
 }

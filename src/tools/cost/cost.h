@@ -2,24 +2,29 @@
  * All functions are pure.
  *
  * Sources: Kaplan et al. 2020 (2 flops per weight and token forward, 4 backward). A decode step reads the
- * weights and the cache once. */
+ * weights and the cache once. It reads and writes the states of recurrent layers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_COST_H
 #define TRI_COST_H
 
 #include "machine/machine.h"
 
+/* Recurrent layers (gated delta nets) in place of attention. All are 0 in a model without them. */
+typedef struct tri_cost_recurrent {
+  int64_t layers;   /* as many of the model's L layers */
+  int64_t mix, out; /* widths of q, k and v together, and of all value heads */
+  int64_t heads;    /* value heads, each with one number of decay and one of the step */
+  int64_t state;    /* f32 numbers in the state of one sequence in one layer */
+} tri_cost_recurrent;
+
 /* One model as the kernels see it. */
 typedef struct tri_cost_model {
   int64_t L, C, F, q, kv; /* layers, and the widths of hidden, MLP, all query heads, all key/value heads */
-  int64_t gate;           /* columns of attention's gate, or 0 */
-  /* Share of the layers that are recurrent, from 0 to 1. Such a layer has products of `mix` rows before its
-   * delta rule, a product of `inner` columns behind it, and a state of `state` f32 for each sequence. */
-  double  recurrent;
-  int64_t mix, inner, state;
-  int64_t head;  /* outputs of the head, either the vocabulary or 1 */
-  int64_t n;     /* number of weights */
-  int     bytes; /* per weight in the compute type */
+  int64_t gate;           /* width of the gate of attention's output, q or 0 */
+  tri_cost_recurrent recurrent;
+  int64_t            head;  /* outputs of the head, either the vocabulary or 1 */
+  int64_t            n;     /* number of weights */
+  int                bytes; /* per weight in the compute type */
 } tri_cost_model;
 
 /* How ranks share a model. Scopes have the values of tri_shard_scope (none 0, node 1, world 2). */
@@ -76,10 +81,16 @@ typedef struct tri_cost_time {
 /* Return the numbers in the products of the layers and of the head. */
 double tri_cost_layer_weights(const tri_cost_model *m);
 double tri_cost_head_weights(const tri_cost_model *m);
-/* Return the floating point operations of a pass over so many tokens and rows. `context` as in
- * tri_cost_pass. */
+/* Return the floating point operations of a pass over so many tokens and rows, without the updates of
+ * states. `context` as in tri_cost_pass. */
 double tri_cost_forward_flops(const tri_cost_model *m, double tokens, double rows, double context);
 double tri_cost_backward_flops(const tri_cost_model *m, double tokens, double rows, double context);
+
+/* Returns the seconds per token to update the states of all recurrent layers forward, on a GPU or on a CPU.
+ * The tokens of one sequence are updated one after the other, so a GPU is faster with several sequences. */
+/* Backward takes so many times as long (measured on CPUs). It runs forward again and goes back row by row. */
+enum { TRI_COST_STATES_BACKWARD = 5 };
+double tri_cost_recurrence_s(const tri_machine *m, const tri_cost_model *model, bool gpu, double sequences);
 
 /* Returns the seconds of a ring (tri_machine_ring) within this scope. */
 double tri_cost_scope(const tri_machine *m, const tri_cost_share *s, int scope, double bytes);

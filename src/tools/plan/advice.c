@@ -172,10 +172,12 @@ static bool more_nodes(const asked *q, attempt *x) {
 static const char TENSOR[] = "shard.tensor_parallel_size";
 enum { MOST_TENSOR = 8 }; /* chosen. Nodes with more GPUs on fast links are rare */
 
-/* Returns whether t ranks of a node can generate as one model. tri_divided_open has the other conditions. */
+/* Returns whether t ranks of a node can generate as one model. tri_divided_open has the other conditions.
+ * Those of one shape alone are checked first, so that no plan is tried in vain. */
 static bool divides(const asked *q, const attempt *x, int t) {
   const tri_model_shape *s = tri_source_shape(q->p->t.learner[TRI_POLICY].source);
 
+  if (tri_recurrent_layers(s) || s->attn_gate) return false;
   return x->job.per_node % t == 0 && s->H % t == 0 && s->G % t == 0 && s->C % t == 0 && s->F % t == 0;
 }
 

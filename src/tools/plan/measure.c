@@ -51,57 +51,78 @@ static double guess_s(const tri_plan *p, const tri_bench_size *z, const tri_cost
   tri_machine    m;
   tri_cost_model part = *whole;
   double         N = (double)(z->sequences * z->length), K = (double)(z->sequences * z->rows), flops,
-         rows = (double)(z->prompts * z->group), tokens = (double)(z->prompts * z->prompt_tokens), context;
+         rows = (double)(z->prompts * z->group), tokens = (double)(z->prompts * z->prompt_tokens), context,
+         states; /* updates of the states of one token */
 
   tri_machine_host(p->se.threads, 1, &m);
   part.L = L;
+  part.recurrent.layers = whole->recurrent.layers * L / whole->L;
   if (generates) {
     context = (double)(z->prompt_tokens + z->answer_tokens / 2);
     flops = tri_cost_forward_flops(&part, rows, rows, context) +
             tri_cost_forward_flops(&part, tokens, 0, context) +
             tri_cost_forward_flops(&part, (double)z->prompts * context, 0, context) / PASSES;
+    states = rows + tokens + (double)z->prompts * context / PASSES;
   } else {
     context = (double)z->length / 2;
     flops =
         3 * tri_cost_forward_flops(&part, N, K, context) + 2 * tri_cost_backward_flops(&part, N, K, context);
+    states = (3 + 2 * TRI_COST_STATES_BACKWARD) * N;
   }
-  return PASSES * flops / (whole->bytes == 4 ? m.flops_f32 : m.flops_bf16);
+  states *= tri_cost_recurrence_s(&m, &part, false, 1);
+  return PASSES * (flops / (whole->bytes == 4 ? m.flops_f32 : m.flops_bf16) + states);
 }
 
-/* Returns how many layers there is time for. It first drops sequences of a pass to keep all layers. Otherwise
- * it returns the layers to time beside a model of one layer. 0: not even two. */
-static int64_t fit(const tri_plan *p, tri_bench_size *z, const tri_cost_model *m, bool generates) {
+/* Returns the fewest layers after which attention and recurrent layers repeat. L: they never do. */
+static int64_t period_of(const tri_model_shape *s) {
+  int64_t n = 0;
+  bool    repeats;
+
+  do {
+    n++;
+    repeats = true;
+    for (int l = 0; l + n < s->L; l++) repeats &= tri_is_recurrent(s, l) == tri_is_recurrent(s, l + (int)n);
+  } while (!repeats);
+  return n;
+}
+
+/* Returns how many layers there is time for, a multiple of `least` or all. It first drops sequences of a pass
+ * to keep all layers. Otherwise it returns the layers to time beside a model of `least` layers. 0: not even
+ * twice as many. */
+static int64_t fit(const tri_plan *p, tri_bench_size *z, const tri_cost_model *m, int64_t least,
+                   bool generates) {
   int64_t n = m->L;
 
   while (!generates && z->sequences > 1 && (z->sequences - 1) * z->length >= LEAST_TOKENS &&
          guess_s(p, z, m, n, false) > most_s)
     z->sequences--;
   if (guess_s(p, z, m, n, generates) <= most_s) return n;
-  while (n > 1 && guess_s(p, z, m, n + 1, generates) > most_s) n--;
-  return n > 1 ? n : 0;
+  for (n = n / least * least; n > least && guess_s(p, z, m, n + least, generates) > most_s;) n -= least;
+  return n > least ? n : 0;
 }
 
-/* Extrapolates to L layers from times with one and with n layers. */
-static double grow(double one, double more, int64_t n, int64_t L) {
-  return n == L ? more : one + fmax(more - one, 0) * (double)(L - 1) / (double)(n - 1);
+/* Extrapolates to L layers from times with `least` and with n layers. */
+static double grow(double few, double more, int64_t least, int64_t n, int64_t L) {
+  return n == L ? more : few + fmax(more - few, 0) * (double)(L - least) / (double)(n - least);
 }
 
 /* Times one part of *t and extrapolates it to all layers. May reduce the sequences of a pass. */
 static tri_status time_part(const tri_plan *p, tri_bench_size *z, const tri_cost_model *m, bool generates,
                             tri_bench_times *t, bool *done) {
-  int64_t         L = m->L, n = fit(p, z, m, generates);
-  tri_bench_times one = {0};
+  int64_t L = m->L, least = period_of(tri_source_shape(p->t.learner[TRI_POLICY].source)),
+          n = fit(p, z, m, least, generates);
+  tri_bench_times few = {0};
 
   *done = false;
   if (!n) return TRI_OK;
   TRI_TRY(tri_bench_model(p, z, (int)n, generates, t, done));
-  if (!*done && n > 2) TRI_TRY(tri_bench_model(p, z, (int)(n = 2), generates, t, done));
-  if (*done && n < L) TRI_TRY(tri_bench_model(p, z, 1, generates, &one, done));
+  if (!*done && n > 2 * least) TRI_TRY(tri_bench_model(p, z, (int)(n = 2 * least), generates, t, done));
+  if (*done && n < L) TRI_TRY(tri_bench_model(p, z, (int)least, generates, &few, done));
   if (!*done) return TRI_OK;
-  t->forward = grow(one.forward, t->forward, n, L);
-  t->learn = grow(one.learn, t->learn, n, L);
-  t->prefill = grow(one.prefill, t->prefill, n, L);
-  t->decode = grow(one.decode, t->decode, n, L);
+  t->forward = grow(few.forward, t->forward, least, n, L);
+  t->learn = grow(few.learn, t->learn, least, n, L);
+  t->prefill = grow(few.prefill, t->prefill, least, n, L);
+  t->decode = grow(few.decode, t->decode, least, n, L);
   return TRI_OK;
 }
 

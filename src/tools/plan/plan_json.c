@@ -35,12 +35,15 @@ static tri_status put_batch(const tri_plan *p, tri_text *t) {
       (long long)(b->micro_batch_size ? 0 : p->t.plan.packed));
 }
 
-/* Writes null if the run generates nothing. rows and cached_tokens are those of one model. */
+/* Writes null if the run generates nothing. rows, cached_tokens and states are those of one model. */
 static tri_status put_rollout(const tri_plan *p, tri_text *t) {
   if (!p->t.sampling.sampler) return tri_text_printf(t, ", \"rollout\": null");
-  return tri_text_printf(
-      t, ", \"rollout\": {\"models_per_node\": %d, \"rows\": %lld, \"cached_tokens\": %lld}",
-      p->job.per_node / tri_ranks_of_model(&p->t), (long long)p->t.plan.decode, (long long)p->t.plan.cached);
+  return tri_text_printf(t,
+                         ", \"rollout\": {\"models_per_node\": %d, \"rows\": %lld, \"cached_tokens\": %lld, "
+                         "\"states\": %lld, \"state_bytes\": %lld}",
+                         p->job.per_node / tri_ranks_of_model(&p->t), (long long)p->t.plan.decode,
+                         (long long)p->t.plan.cached, (long long)p->t.plan.states,
+                         (long long)p->t.plan.state_bytes);
 }
 
 /* Writes null if the value is not known. */

@@ -23,21 +23,25 @@ static tri_status put_rollout(const tri_plan *p, tri_text *out) {
   const tri_step_plan *plan = &p->t.plan;
   int                  models = p->se.rt.world_size / tri_ranks_of_model(&p->t);
   bool                 is_divided = tri_ranks_of_model(&p->t) > 1;
-  char                 full[80] = "", who[48] = "a rank decodes";
+  char                 full[80] = "", who[48] = "a rank decodes", states[64] = "", each[TRI_CELL_BYTES];
 
   if (is_divided)
     snprintf(who, sizeof who, "%d model%s decode%s", models, plural(models), models > 1 ? "" : "s");
   if (plan->decode_full < plan->decode)
     snprintf(full, sizeof full, " %lld of full length (%lld tokens):", (long long)plan->decode_full,
              (long long)plan->max_tokens);
+  tri_cell_bytes(plan->state_bytes, each);
+  if (plan->states)
+    snprintf(states, sizeof states, ", %lld state%s of %s", (long long)plan->states, plural(plan->states),
+             each);
   TRI_LINE(out,
            "rollout: %lld sample%s = %lld prompt%s x %lld, %lld update%s; %s %lld at once,%s %lld "
-           "tokens cached%s%s",
+           "tokens cached%s%s%s",
            (long long)plan->batch.rollout_samples, plural(plan->batch.rollout_samples),
            (long long)p->cfg.rollout.rollout_batch_size, plural(p->cfg.rollout.rollout_batch_size),
            (long long)p->cfg.algo.num_generations, (long long)plan->batch.steps_per_rollout,
            plural(plan->batch.steps_per_rollout), who, (long long)plan->decode, full, (long long)plan->cached,
-           is_divided && models > 1 ? " each" : "", models > 1 ? ", prompts from a queue" : "");
+           states, is_divided && models > 1 ? " each" : "", models > 1 ? ", prompts from a queue" : "");
   return TRI_OK;
 }
 

@@ -16,21 +16,30 @@ typedef struct lengths {
   double prompt, sequence, rows; /* tokens of a prompt and of a sequence, and learned tokens of a sequence */
 } lengths;
 
+static tri_cost_recurrent recurrent_of(const tri_model_shape *s) {
+  const tri_delta_shape *d = &s->delta;
+  int                    layers = tri_recurrent_layers(s);
+  int64_t                out = (int64_t)d->Hv * d->Dv;
+
+  if (!layers) return (tri_cost_recurrent){.layers = 0};
+  return (tri_cost_recurrent){.layers = layers,
+                              .mix = 2 * (int64_t)d->Hk * d->Dk + out,
+                              .out = out,
+                              .heads = d->Hv,
+                              .state = (int64_t)d->Dk * out};
+}
+
 static tri_cost_model model_of(const tri_trainer *t, const tri_learner *l) {
   const tri_model_shape *s = tri_source_shape(l->source);
-  const tri_delta_rule   r = {s->delta.Hk, s->delta.Hv, s->delta.Dk, s->delta.Dv, s->delta.conv, 0};
-  int64_t                inner = (int64_t)r.Hv * r.Dv;
+  int64_t                q = (int64_t)s->H * s->D;
 
   return (tri_cost_model){.L = s->L,
                           .C = s->C,
                           .F = s->F,
-                          .q = (int64_t)s->H * s->D,
+                          .q = q,
                           .kv = (int64_t)s->G * s->D,
-                          .gate = s->attn_gate ? (int64_t)s->H * s->D : 0,
-                          .recurrent = (double)tri_recurrent_layers(s) / s->L,
-                          .mix = tri_delta_width(&r) + inner + 2 * (int64_t)r.Hv,
-                          .inner = inner,
-                          .state = tri_delta_state(&r),
+                          .gate = s->attn_gate ? q : 0,
+                          .recurrent = recurrent_of(s),
                           .head = l->head == TRI_HEAD_TOKENS ? s->V : 1,
                           .n = tri_learner_size(l),
                           .bytes = (int)tri_dtype_bytes(t->cfg->model.dtype)};
