@@ -1,8 +1,8 @@
 /* row_sums.cuh - sums of each column over rows, in a fixed order, for gradients of weights.
  *
- * Rows are divided into parts of neighbouring rows. The number of parts depends on the shape alone, and so does
- * the order of every sum. A single part adds its sums to the total. Several parts write theirs to the scratch
- * memory, and tri_add_row_parts adds these to the total, part by part. */
+ * Rows are divided into parts of neighbouring rows. The number of parts depends on the shape alone, and so
+ * does the order of every sum. A single part adds its sums to the total. Several parts write theirs to the
+ * scratch memory, and tri_add_row_parts adds these to the total, part by part. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_ROW_SUMS_CUH
 #define TRI_GPU_ROW_SUMS_CUH
@@ -21,8 +21,8 @@ struct tri_row_parts {
   int64_t rows; /* of a part */
 };
 
-/* Host. Divides N rows into parts of at least `least` rows. A part has n sums, and those of all parts fit into
- * the scratch memory. */
+/* Host. Divides N rows into parts of at least `least` rows. A part has n sums, and those of several parts fit
+ * into the scratch memory. */
 static inline tri_row_parts tri_row_parts_of(int64_t N, int64_t n, int64_t least) {
   int64_t parts = tri_blocks(N, least), most = TRI_CUDA_SCRATCH / (int64_t)sizeof(float) / n;
 
@@ -41,8 +41,8 @@ static inline unsigned tri_row_grid(const tri_row_parts &p, int64_t N, int64_t C
   return N > 0 ? (unsigned)(tri_blocks(C, TRI_SUM_COLUMNS) * p.n) : 0;
 }
 
-/* The rows and the column of a thread: row `first` and every TRI_SUM_LANES-th after it, before `end`. A thread
- * without a column has no rows. */
+/* The rows and the column of a thread. The rows are `first` and every TRI_SUM_LANES-th after it, before
+ * `end`. A thread without a column has no rows. */
 struct tri_row_share {
   int64_t first, end, column;
   int     part;
@@ -76,8 +76,8 @@ static __device__ __forceinline__ void tri_put_row_sum(float *total, float sum, 
     total[at.part * C + at.column] = sum;
 }
 
-/* total[n] += part[0,n] + part[1,n] + ..., in this order. The grid is n / THREADS. It is a template, so several
- * files may hold it. */
+/* total[n] += part[0,n] + part[1,n] + ..., in this order. The grid is n / THREADS. It is a template because
+ * several files have it. */
 template <int THREADS>
 __global__ void __launch_bounds__(THREADS)
     tri_row_parts_kernel(float *total, const float *part, int parts, int64_t n) {

@@ -7,9 +7,9 @@ enum {
   NORM_WARPS = NORM_THREADS / 32
 };
 
-/* total[C] += column sums of dy A [N,C], or with NORM of dy * x * rstd, with x f32 [N,C] and rstd f32 [N]. With
- * several parts, total[part,C] = the part's sums. The grid is tri_row_grid. Tested against tri_cpu_colsum and
- * tri_cpu_rmsnorm_bwd. */
+/* total[C] += column sums of dy A [N,C], or with NORM of dy * x * rstd, with x f32 [N,C] and rstd f32 [N].
+ * With several parts, total[part,C] = the part's sums. The grid is tri_row_grid. Tested against
+ * tri_cpu_colsum and tri_cpu_rmsnorm_bwd. */
 template <class A, bool NORM>
 __global__ void __launch_bounds__(TRI_SUM_COLUMNS *TRI_SUM_LANES)
     column_kernel(float *total, const A *dy, const float *x, const float *rstd, int64_t N, int64_t C,

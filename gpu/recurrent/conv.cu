@@ -87,7 +87,8 @@ template <class A> __global__ void __launch_bounds__(CONV_THREADS) conv_fwd_kern
   int64_t  col = (int64_t)blockIdx.y * CONV_THREADS + threadIdx.x;
   bool     first = row == begin, old = slot >= 0 && first && !c.fresh[s];
   const A *mix = (const A *)c.of.mix + col;
-  A       *tail = (A *)c.tail + (int64_t)slot * (W - 1) * Er + col, *out = (A *)c.out + col;
+  A       *tail = slot < 0 ? NULL : (A *)c.tail + (int64_t)slot * (W - 1) * Er + col;
+  A       *out = (A *)c.out + col;
   float    tap[MOST], x[MOST];
 
   TRI_KERNEL_ASSERT(slot < c.slots);
