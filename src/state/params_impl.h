@@ -118,8 +118,8 @@ static inline tri_range tri_params_optim_share(const tri_params *p, const tri_pa
 }
 static inline tri_grad_view tri_params_optim_grad(const tri_params *p, const tri_param_unit *u) {
   tri_range r = tri_params_optim_share(p, u);
-  return (tri_grad_view){
-      r, u->acc + tri_layout_at(&p->layout, tri_params_index(p, u), p->layout.plan.grads, r.begin)};
+  int64_t   at = tri_layout_at(&p->layout, tri_params_index(p, u), p->layout.plan.grads, r.begin);
+  return (tri_grad_view){r, u->acc ? u->acc + at : NULL};
 }
 /* Returns the address of the unit's flat element `element` in this rank's share of the weights. */
 static inline void *tri_params_weight_at(const tri_params *p, const tri_param_unit *u, int64_t element) {
