@@ -297,7 +297,7 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_space *
                               at_least(longest->learn, longest->prompt + c->rollout.max_response_length),
                           .label = l->name,
                           .workspace = &t->workspace};
-  tri_status    st;
+  tri_status        st;
 
   mo.rope_long = tri_rope_is_long(mo.shape, t->plan.rope_factors, longest_sequence(t, longest));
   if (tri_learner_has_adapters(t, l)) mo.lora = *tri_source_lora(l->source);

@@ -308,7 +308,7 @@ static void recurrent_layers_stay_whole(void **state) {
              gib);
     if (gib == 10) {
       cli_fails(64, command, "trireme: ", NULL);
-      cli_says(cli_err, "recurrent", "--nodes", "--gpus-per-node");
+      cli_says(cli_err, "recurrent", "--nodes");
       assert_false(cli_exists("job/deck.yaml"));
       continue;
     }

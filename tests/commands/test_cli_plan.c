@@ -396,7 +396,8 @@ static void a_small_recurrent_run_takes_what_was_planned(void **state) {
   (void)state;
   cli_write(
       "recurrent.json",
-      "{\"model_type\": \"qwen3_5_text\", \"vocab_size\": 257, \"hidden_size\": 32, \"num_hidden_layers\": 8, "
+      "{\"model_type\": \"qwen3_5_text\", \"vocab_size\": 257, \"hidden_size\": 32, "
+      "\"num_hidden_layers\": 8, "
       "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 8, \"intermediate_size\": 24, "
       "\"max_position_embeddings\": 32, \"initializer_range\": 0.1, \"eos_token_id\": 256, "
       "\"linear_num_key_heads\": 2, \"linear_num_value_heads\": 4, \"linear_key_head_dim\": 8, "
