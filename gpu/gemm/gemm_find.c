@@ -17,8 +17,8 @@ static uint32_t row_align(int64_t n, tri_dtype t) {
   return bytes;
 }
 
-/* Gives the alignment of the addresses of A, B, C and D in bytes. The weights of a part may begin at any row of
- * the whole. */
+/* Gives the alignment of the addresses of A, B, C and D in bytes. The weights of a part may begin at any row
+ * of the whole. */
 static void alignments(const tri_linear *l, const tri_lt *p, uint32_t out[4]) {
   const bool fwd = p->dir == TRI_LT_FWD, w = p->dir == TRI_LT_BWD_W;
 

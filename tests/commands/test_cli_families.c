@@ -35,6 +35,11 @@ static const struct {
     {"smollm3",
      "\"no_rope_layers\": [1, 0, 1], \"use_sliding_window\": true, \"sliding_window\": 4, \"mlp_bias\": true",
      "mlp.up_proj.bias", "SmolLM3ForSequenceClassification"},
+    {"qwen3_5_text",
+     "\"head_dim\": 8, \"layer_types\": [\"linear_attention\", \"full_attention\", \"linear_attention\"], "
+     "\"linear_num_key_heads\": 2, \"linear_num_value_heads\": 4, \"linear_key_head_dim\": 8, "
+     "\"linear_value_head_dim\": 6",
+     "linear_attn.in_proj_qkv.weight", "Qwen3_5ForSequenceClassification"},
 };
 enum { N_FAMILIES = sizeof family / sizeof *family };
 
@@ -102,6 +107,13 @@ static void refusals_name_the_key(void **state) {
   cli_refuses(64, TWO SFT, "find_type", "config.json", "rope_scaling", "yarn", "phi3", "default", "longrope");
   cli_write("config.json", "{\"model_type\": \"mistral\", " SIZES ", \"use_sliding_window\": false}");
   cli_refuses(64, ONE SFT, "read_switch", "config.json", "use_sliding_window", "mistral", "sliding_window");
+  cli_write("config.json", "{\"model_type\": \"qwen3_5_text\", " SIZES ", \"linear_conv_kernel_dim\": 9}");
+  cli_refuses(64, ONE SFT, "tri_hf_get_int", "config.json", "linear_conv_kernel_dim", "9", "2 .. 8");
+  cli_write("config.json", "{\"model_type\": \"qwen3_5_text\", " SIZES
+                           ", \"layer_types\": [\"linear_attention\", \"sliding_attention\", "
+                           "\"full_attention\"]}");
+  cli_refuses(64, ONE SFT, "read_types", "config.json", "layer_types", "sliding_attention", "layer 1",
+              "qwen3_5_text");
 }
 
 /* A run uses one of longrope's lists of factors for all its sequences, in its sampler too. It is chosen by
@@ -218,7 +230,8 @@ static void write_tokens(void) {
  * are those of published files, and those of transformers 5. */
 static const char *const half[][5] = {
     {"gemma3_half", "gemma3_text", "Gemma3ForCausalLM", "Gemma3ForConditionalGeneration", "34"},
-    {"mistral3_half", "mistral", "MistralForCausalLM", "Mistral3ForConditionalGeneration", "15"}};
+    {"mistral3_half", "mistral", "MistralForCausalLM", "Mistral3ForConditionalGeneration", "15"},
+    {"qwen3_5_half", "qwen3_5_text", "Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration", "36"}};
 
 /* The text model of a folder of text and images is trained, saved, exported into that folder's form, loaded
  * again and inspected. A message says once that other tensors are left out. */
@@ -227,7 +240,7 @@ static void text_halves_go_in_and_out(void **state) {
 
   (void)state;
   write_tokens();
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < 3; i++) {
     char command[2048];
     cli_sh("rm -rf run out again && cp -r '" TRI_TEST_DATA "/model/%s' whole", half[i][0]);
     cli_succeeds(TWO LOAD TOKENS "model.path=whole run.output=run");
@@ -295,7 +308,7 @@ static void a_multimodal_folder_may_be_gone(void **state) {
 
   (void)state;
   write_tokens();
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < 3; i++) {
     cli_sh("rm -rf run next out && cp -r '" TRI_TEST_DATA "/model/%s' whole", half[i][0]);
     cli_succeeds(ONE LOAD TOKENS "model.path=whole run.output=run");
     cli_sh("mv whole away");
@@ -355,6 +368,12 @@ static void merged_adapters_go_into_the_multimodal_folder(void **state) {
   cli_sh("rm -r out");
   cli_succeeds(ONE "export next out --adapter"); /* for the export of its base, which is multimodal */
   cli_sh("grep -q language_model out/adapter_model.safetensors");
+  cli_sh("rm -rf run next out whole && cp -r '" TRI_TEST_DATA "/model/qwen3_5_half' whole");
+  cli_succeeds(TWO LOAD TOKENS "model.path=whole run.output=run lora.rank=2 lora.targets=[in_proj_b]");
+  cli_succeeds(ONE "export run out");
+  assert_int_equal(compare_whole("whole", "out", "F32", &changed), 36);
+  assert_int_equal(changed,
+                   3); /* in_proj_b of the recurrent layers, not in_proj_a, which is computed with it */
   cli_sh("rm -rf run next out whole");
 }
 

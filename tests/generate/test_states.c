@@ -162,8 +162,8 @@ static void spoil_states(bench *b) {
   }
 }
 
-/* Answers begin at zero whatever their state held: NaN, or the states of answers before. A prompt of one token
- * enters the cache with its first decode row, also for a group of answers. */
+/* Answers begin at zero whatever their state held: NaN, or the states of answers before. A prompt of one
+ * token enters the cache with its first decode row, also for a group of answers. */
 static void no_state_is_passed_on(void **state) {
   static const int rows[] = {4, 1, 40};
   static answers   alone, a;

@@ -351,9 +351,9 @@ tri_status tri_cpu_linear_check(tri_stream *s, tri_linear *l, const void *packed
   return TRI_OK;
 }
 
-/* Opens l->fwd. Its columns have the same bits wherever they lie, so that a part may have them. If the library
- * uses other instructions for the last columns of an odd width (oneDNN 2.6.3 in f32 on AVX2), blocks of a
- * multiple of BLOCK_UNIT columns are filled with zeros. */
+/* Opens l->fwd. Its columns have the same bits wherever they lie, so that a part may have them. If the
+ * library uses other instructions for the last columns of an odd width (oneDNN 2.6.3 in f32 on AVX2), blocks
+ * of a multiple of BLOCK_UNIT columns are filled with zeros. */
 static tri_status open_forward(tri_linear *l, const tri_linear_product *whole) {
   const int64_t n = l->n_out, k = l->n_in;
   if (whole) {
