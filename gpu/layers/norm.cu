@@ -1,92 +1,38 @@
 /* norm.cu - RMSNorm of rows and of heads, column sums. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "gpu/base/cuda_util.cuh"
+#include "gpu/base/row_sums.cuh"
 
 enum {
-  THREADS = 256,      /* chosen */
   NORM_THREADS = 128, /* for a row. The thread of a column depends on the column alone */
   NORM_WARPS = NORM_THREADS / 32
 };
 
-enum {
-  COLUMNS = 32, /* for a block of column_kernel, one warp reads one row's. Chosen. */
-  ROW_LANES = 32,
-  PART_ROWS = 64, /* least rows of a part */
-  PARTS = 16
-};
-
-/* The division of N rows of C columns for sums. Parts are neighbouring rows, and their number depends on N
- * and C alone. */
-struct column_parts {
-  int     n;
-  int64_t rows; /* rows of a part */
-};
-static column_parts parts_of(int64_t N, int64_t C) {
-  int64_t n = tri_blocks(N, PART_ROWS), most = TRI_CUDA_SCRATCH / (int64_t)sizeof(float) / C;
-
-  most = most > PARTS ? (int64_t)PARTS : most;
-  n = n > most ? most : n;
-  n = n < 1 ? 1 : n;
-  return {(int)n, tri_blocks(N, n)};
-}
-
 /* total[C] += column sums of dy A [N,C], or with NORM of dy * x * rstd, with x f32 [N,C] and rstd f32 [N].
- * With several parts of `rows` rows, total[part,C] = the part's sums. A row lane adds its rows in order, then
- * the lanes are added in order. The grid is parts * (C / COLUMNS). Tested against tri_cpu_colsum and
- * tri_cpu_rmsnorm_bwd. */
+ * With several parts, total[part,C] = the part's sums. The grid is tri_row_grid. Tested against
+ * tri_cpu_colsum and tri_cpu_rmsnorm_bwd. */
 template <class A, bool NORM>
-__global__ void __launch_bounds__(COLUMNS *ROW_LANES)
+__global__ void __launch_bounds__(TRI_SUM_COLUMNS *TRI_SUM_LANES)
     column_kernel(float *total, const A *dy, const float *x, const float *rstd, int64_t N, int64_t C,
-                  int parts, int64_t rows) {
-  TRI_SHARED(float, lane, [ROW_LANES][COLUMNS]);
-  int     col = threadIdx.x % COLUMNS, row = threadIdx.x / COLUMNS;
-  int     part = (int)(blockIdx.x % (unsigned)parts);
-  int64_t c = (int64_t)(blockIdx.x / (unsigned)parts) * COLUMNS + col;
-  int64_t first = part * rows, end = first + rows < N ? first + rows : N;
-  float   sum = 0;
+                  tri_row_parts p) {
+  tri_row_share at = tri_row_share_of(p, N, C);
+  float         sum = 0;
 
-  if (c < C) {
 #pragma unroll 4
-    for (int64_t n = first + row; n < end; n += ROW_LANES) {
-      float v = tri_get(dy[n * C + c]);
-      sum = NORM ? fmaf(v, x[n * C + c] * rstd[n], sum) : sum + v;
-    }
+  for (int64_t n = at.first; n < at.end; n += TRI_SUM_LANES) {
+    float v = tri_get(dy[n * C + at.column]);
+    sum = NORM ? fmaf(v, x[n * C + at.column] * rstd[n], sum) : sum + v;
   }
-  lane[row][col] = sum;
-  __syncthreads();
-  if (row == 0 && c < C) {
-    sum = 0;
-#pragma unroll
-    for (int i = 0; i < ROW_LANES; i++) sum += lane[i][col];
-    if (parts == 1)
-      total[c] += sum;
-    else
-      total[part * C + c] = sum;
-  }
-}
-
-/* total[C] += part[0,C] + part[1,C] + ..., in this order. The grid is C / THREADS. */
-__global__ void __launch_bounds__(THREADS)
-    parts_kernel(float *total, const float *part, int parts, int64_t C) {
-  int64_t c = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  float   sum = 0;
-
-  if (c >= C) return;
-  for (int i = 0; i < parts; i++) sum += part[i * C + c];
-  total[c] += sum;
+  tri_put_row_sum(total, sum, at, p, C);
 }
 
 template <class A, bool NORM>
 static tri_status add_columns(tri_stream *s, void *total, const void *dy, const void *x, const void *rstd,
                               int64_t N, int64_t C) {
-  column_parts p = parts_of(N, C);
-  unsigned     grid = N > 0 ? (unsigned)(tri_blocks(C, COLUMNS) * p.n) : 0;
-  void        *to = p.n > 1 ? tri_cuda_scratch(s) : total;
+  tri_row_parts p = tri_row_parts_of(N, C, TRI_SUM_ROWS);
 
-  TRI_TRY(TRI_LAUNCH((column_kernel<A, NORM>), grid, COLUMNS * ROW_LANES, 0, s, to, dy, x, rstd, N, C, p.n,
-                     p.rows));
-  if (p.n == 1) return TRI_OK;
-  return TRI_LAUNCH(parts_kernel, (unsigned)tri_blocks(C, THREADS), THREADS, 0, s, total, to, p.n, C);
+  TRI_TRY(TRI_LAUNCH((column_kernel<A, NORM>), tri_row_grid(p, N, C), TRI_SUM_COLUMNS * TRI_SUM_LANES, 0, s,
+                     tri_row_parts_to(s, p, total), dy, x, rstd, N, C, p));
+  return tri_add_row_parts(s, total, p, C);
 }
 
 tri_status tri_cuda_colsum(tri_stream *s, tri_out db, tri_in dy) {
@@ -269,49 +215,30 @@ __global__ void __launch_bounds__(HEAD_WARPS * 32) head_norm_bwd_kernel(const he
   }
 }
 
-/* total[D] += sums of dy x rstd over the rows of n_head heads from `first` on. With several parts of `rows`
- * rows, total[part,D] = the part's sums. It works like column_kernel. The grid is parts * (D / COLUMNS). */
+/* total[D] += sums of dy x rstd over n_row rows of n_head heads from `first_head` on, as in column_kernel. */
 template <class A>
-__global__ void __launch_bounds__(COLUMNS *ROW_LANES)
-    head_column_kernel(float *total, const head_call c, int first, int n_head, int64_t n_row, int parts,
-                       int64_t rows) {
-  TRI_SHARED(float, lane, [ROW_LANES][COLUMNS]);
-  int     col = threadIdx.x % COLUMNS, row = threadIdx.x / COLUMNS;
-  int     part = (int)(blockIdx.x % (unsigned)parts), d = (int)(blockIdx.x / (unsigned)parts) * COLUMNS + col;
-  int64_t begin = part * rows, end = begin + rows < n_row ? begin + rows : n_row;
-  float   sum = 0;
+__global__ void __launch_bounds__(TRI_SUM_COLUMNS *TRI_SUM_LANES)
+    head_column_kernel(float *total, const head_call c, int first_head, int n_head, int64_t n_row,
+                       tri_row_parts p) {
+  tri_row_share at = tri_row_share_of(p, n_row, c.D);
+  float         sum = 0;
 
-  if (d < c.D) {
-    for (int64_t i = begin + row; i < end; i += ROW_LANES) {
-      int64_t n = i / n_head, h = first + i % n_head, at = n * c.heads + h;
-      sum = fmaf(tri_get(((const A *)c.qkv)[n * c.E + h * c.D + d]),
-                 tri_get(((const A *)c.raw)[at * c.D + d]) * c.rstd[at], sum);
-    }
+  for (int64_t i = at.first; i < at.end; i += TRI_SUM_LANES) {
+    int64_t n = i / n_head, h = first_head + i % n_head, own = n * c.heads + h;
+    sum = fmaf(tri_get(((const A *)c.qkv)[n * c.E + h * c.D + at.column]),
+               tri_get(((const A *)c.raw)[own * c.D + at.column]) * c.rstd[own], sum);
   }
-  lane[row][col] = sum;
-  __syncthreads();
-  if (row == 0 && d < c.D) {
-    sum = 0;
-#pragma unroll
-    for (int i = 0; i < ROW_LANES; i++) sum += lane[i][col];
-    if (parts == 1)
-      total[d] += sum;
-    else
-      total[part * c.D + d] = sum;
-  }
+  tri_put_row_sum(total, sum, at, p, c.D);
 }
 
 template <class A>
-static tri_status add_heads(tri_stream *s, float *dw, const head_call &c, int first, int n_head) {
-  int64_t      n_row = c.rows / c.heads * n_head;
-  column_parts p = parts_of(n_row, c.D);
-  unsigned     grid = n_row > 0 ? (unsigned)(tri_blocks(c.D, COLUMNS) * p.n) : 0;
-  float       *to = p.n > 1 ? (float *)tri_cuda_scratch(s) : dw;
+static tri_status add_heads(tri_stream *s, void *dw, const head_call &c, int first, int n_head) {
+  int64_t       n_row = c.rows / c.heads * n_head;
+  tri_row_parts p = tri_row_parts_of(n_row, c.D, TRI_SUM_ROWS);
 
-  TRI_TRY(TRI_LAUNCH((head_column_kernel<A>), grid, COLUMNS * ROW_LANES, 0, s, to, c, first, n_head, n_row,
-                     p.n, p.rows));
-  if (p.n == 1) return TRI_OK;
-  return TRI_LAUNCH(parts_kernel, (unsigned)tri_blocks(c.D, THREADS), THREADS, 0, s, dw, to, p.n, c.D);
+  TRI_TRY(TRI_LAUNCH((head_column_kernel<A>), tri_row_grid(p, n_row, c.D), TRI_SUM_COLUMNS * TRI_SUM_LANES, 0,
+                     s, tri_row_parts_to(s, p, dw), c, first, n_head, n_row, p));
+  return tri_add_row_parts(s, dw, p, c.D);
 }
 
 /* ---- all heads of q as one row, and of k ---- */
@@ -377,48 +304,27 @@ __global__ void __launch_bounds__(NORM_THREADS) whole_norm_bwd_kernel(const head
   }
 }
 
-/* total[C] += sums of dy x rstd over N rows of q (is_k 0) or of k (is_k 1). With several parts of `rows`
- * rows, total[part,C] = the part's sums. It works like column_kernel. The grid is parts * (C / COLUMNS). */
+/* total[C] += sums of dy x rstd over N rows of q (is_k 0) or of k (is_k 1), as in column_kernel. */
 template <class A>
-__global__ void __launch_bounds__(COLUMNS *ROW_LANES)
-    whole_column_kernel(float *total, const head_call c, int is_k, int64_t N, int64_t C, int parts,
-                        int64_t rows) {
-  TRI_SHARED(float, lane, [ROW_LANES][COLUMNS]);
-  int      col = threadIdx.x % COLUMNS, row = threadIdx.x / COLUMNS;
-  int      part = (int)(blockIdx.x % (unsigned)parts);
-  int64_t  at = (int64_t)(blockIdx.x / (unsigned)parts) * COLUMNS + col, width = (int64_t)c.heads * c.D;
-  int64_t  begin = part * rows, end = begin + rows < N ? begin + rows : N;
-  const A *dy = (const A *)c.qkv + (is_k ? (int64_t)c.H * c.D : 0) + at;
-  const A *x = (const A *)c.raw + (is_k ? (int64_t)c.H * c.D : 0) + at;
-  float    sum = 0;
+__global__ void __launch_bounds__(TRI_SUM_COLUMNS *TRI_SUM_LANES)
+    whole_column_kernel(float *total, const head_call c, int is_k, int64_t N, int64_t C, tri_row_parts p) {
+  tri_row_share at = tri_row_share_of(p, N, C);
+  int64_t       from = (is_k ? (int64_t)c.H * c.D : 0) + at.column, width = (int64_t)c.heads * c.D;
+  const A      *dy = (const A *)c.qkv + from, *x = (const A *)c.raw + from;
+  float         sum = 0;
 
-  if (at < C) {
-    for (int64_t n = begin + row; n < end; n += ROW_LANES)
-      sum = fmaf(tri_get(dy[n * c.E]), tri_get(x[n * width]) * c.rstd[2 * n + is_k], sum);
-  }
-  lane[row][col] = sum;
-  __syncthreads();
-  if (row == 0 && at < C) {
-    sum = 0;
-#pragma unroll
-    for (int i = 0; i < ROW_LANES; i++) sum += lane[i][col];
-    if (parts == 1)
-      total[at] += sum;
-    else
-      total[part * C + at] = sum;
-  }
+  for (int64_t n = at.first; n < at.end; n += TRI_SUM_LANES)
+    sum = fmaf(tri_get(dy[n * c.E]), tri_get(x[n * width]) * c.rstd[2 * n + is_k], sum);
+  tri_put_row_sum(total, sum, at, p, C);
 }
 
 template <class A> static tri_status add_whole(tri_stream *s, tri_out dw, const head_call &c, int is_k) {
-  int64_t      N = c.rows / c.heads, C = dw->dim[0];
-  column_parts p = parts_of(N, C);
-  unsigned     grid = N > 0 ? (unsigned)(tri_blocks(C, COLUMNS) * p.n) : 0;
-  float       *to = p.n > 1 ? (float *)tri_cuda_scratch(s) : (float *)dw->data;
+  int64_t       N = c.rows / c.heads, C = dw->dim[0];
+  tri_row_parts p = tri_row_parts_of(N, C, TRI_SUM_ROWS);
 
-  TRI_TRY(
-      TRI_LAUNCH((whole_column_kernel<A>), grid, COLUMNS * ROW_LANES, 0, s, to, c, is_k, N, C, p.n, p.rows));
-  if (p.n == 1) return TRI_OK;
-  return TRI_LAUNCH(parts_kernel, (unsigned)tri_blocks(C, THREADS), THREADS, 0, s, dw->data, to, p.n, C);
+  TRI_TRY(TRI_LAUNCH((whole_column_kernel<A>), tri_row_grid(p, N, C), TRI_SUM_COLUMNS * TRI_SUM_LANES, 0, s,
+                     tri_row_parts_to(s, p, dw->data), c, is_k, N, C, p));
+  return tri_add_row_parts(s, dw->data, p, C);
 }
 
 /* Returns whether the alignment of q and k allows loads of eight elements at a time. */
@@ -462,8 +368,8 @@ tri_status tri_cuda_head_norm_fwd(tri_stream *s, tri_out qkv, tri_out raw, tri_o
 template <class A>
 static tri_status head_norm_bwd(tri_stream *s, const head_call &c, tri_out dwq, tri_out dwk) {
   if (dwq) {
-    TRI_TRY(add_heads<A>(s, (float *)dwq->data, c, 0, c.H));
-    TRI_TRY(add_heads<A>(s, (float *)dwk->data, c, c.H, c.heads - c.H));
+    TRI_TRY(add_heads<A>(s, dwq->data, c, 0, c.H));
+    TRI_TRY(add_heads<A>(s, dwk->data, c, c.H, c.heads - c.H));
   }
   return TRI_LAUNCH(head_norm_bwd_kernel<A>, (unsigned)tri_blocks(c.rows, HEAD_WARPS), HEAD_WARPS * 32, 0, s,
                     c);

@@ -1,6 +1,6 @@
 /* conv.cu - the causal convolution of each column before a gated delta rule. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "gpu/base/cuda_util.cuh"
+#include "gpu/base/row_sums.cuh"
 
 enum {
   CONV_THREADS = 128, /* columns of a block of conv_fwd_kernel. Chosen. */
@@ -8,8 +8,6 @@ enum {
   COLUMNS = 32,       /* of a block of conv_bwd_kernel, one warp reads one row's. Chosen. */
   RUNS = 8,           /* runs of neighbouring rows of such a block, one warp each */
   PART_ROWS = 128,    /* least rows of a part, which is a block's */
-  PARTS = 16,
-  PART_THREADS = 256,
   MOST = TRI_CONV_MOST
 };
 static_assert(CONV_ROWS >= MOST - 1, "only the first block of a sequence reads the tail");
@@ -89,7 +87,8 @@ template <class A> __global__ void __launch_bounds__(CONV_THREADS) conv_fwd_kern
   int64_t  col = (int64_t)blockIdx.y * CONV_THREADS + threadIdx.x;
   bool     first = row == begin, old = slot >= 0 && first && !c.fresh[s];
   const A *mix = (const A *)c.of.mix + col;
-  A       *tail = (A *)c.tail + (int64_t)slot * (W - 1) * Er + col, *out = (A *)c.out + col;
+  A       *tail = slot < 0 ? NULL : (A *)c.tail + (int64_t)slot * (W - 1) * Er + col;
+  A       *out = (A *)c.out + col;
   float    tap[MOST], x[MOST];
 
   TRI_KERNEL_ASSERT(slot < c.slots);
@@ -223,35 +222,19 @@ template <class A> __global__ void __launch_bounds__(COLUMNS *RUNS) conv_bwd_ker
 }
 static_assert(RUNS >= MOST, "a warp for each tap");
 
-/* total[n] += part[0,n] + part[1,n] + ..., in this order. The grid is n / PART_THREADS. */
-__global__ void __launch_bounds__(PART_THREADS)
-    conv_parts_kernel(float *total, const float *part, int parts, int64_t n) {
-  int64_t i = (int64_t)blockIdx.x * PART_THREADS + threadIdx.x;
-  float   sum = 0;
-
-  if (i >= n) return;
-  for (int p = 0; p < parts; p++) sum += part[p * n + i];
-  total[i] += sum;
-}
-
 tri_status tri_cuda_conv_bwd(tri_stream *s, tri_out dmix, tri_out dw, tri_in dc, tri_in mix, tri_in w,
                              tri_in cu) {
   conv_bwd_call c = {conv_call_of(mix, w, cu), dc->data, dmix->data, NULL, 1, 0};
-  int64_t       Er = c.of.Er, n = Er * c.of.W, parts = tri_blocks(c.of.N, PART_ROWS);
-  int64_t       most = TRI_CUDA_SCRATCH / (int64_t)sizeof(float) / n;
-  unsigned      grid;
+  int64_t       Er = c.of.Er, n = Er * c.of.W;
+  tri_row_parts p = tri_row_parts_of(c.of.N, n, PART_ROWS);
+  unsigned      grid = c.of.N > 0 ? (unsigned)(tri_blocks(Er, COLUMNS) * p.n) : 0;
 
   TRI_ASSERT(dc->dtype == mix->dtype && dmix->dtype == mix->dtype && (!dw || dw->dtype == TRI_F32));
-  most = most > PARTS ? (int64_t)PARTS : most;
-  parts = parts > most ? most : parts;
-  c.parts = parts < 1 ? 1 : (int)parts;
-  c.run = tri_blocks(c.of.N, (int64_t)c.parts * RUNS);
-  if (dw) c.dw = c.parts > 1 ? (float *)tri_cuda_scratch(s) : (float *)dw->data;
-  grid = c.of.N > 0 ? (unsigned)(tri_blocks(Er, COLUMNS) * c.parts) : 0;
+  c.parts = p.n;
+  c.run = tri_blocks(c.of.N, (int64_t)p.n * RUNS);
+  if (dw) c.dw = tri_row_parts_to(s, p, dw->data);
 #define LAUNCH(A) TRI_LAUNCH((conv_bwd_kernel<A>), grid, COLUMNS *RUNS, 0, s, c)
   TRI_TRY(TRI_BY_TYPE(tri_type(mix), LAUNCH));
 #undef LAUNCH
-  if (!dw || c.parts == 1) return TRI_OK;
-  return TRI_LAUNCH(conv_parts_kernel, (unsigned)tri_blocks(n, PART_THREADS), PART_THREADS, 0, s, dw->data,
-                    c.dw, c.parts, n);
+  return dw ? tri_add_row_parts(s, dw->data, p, n) : TRI_OK;
 }

@@ -417,8 +417,8 @@ __global__ void __launch_bounds__(DELTA_THREADS, DK == 128 ? 3 : 2) delta_bwd_ke
       delta_step<DK, false>(S, at.rows, t, at.v[col][t], &rest);
       if (threadIdx.x % shape::LANES == 0) at.rest[col][t] = rest;
     }
-    flow =
-        tri_block_sum<DELTA_THREADS / 32>(flow) * at.all[C - 1]; /* its barriers show decays and rests, too */
+    flow = tri_block_sum<DELTA_THREADS / 32>(flow); /* its barriers show decays and rests, too */
+    flow *= at.all[C - 1];                          /* read after them, so not in the same expression */
     delta_key_products(at);
     __syncthreads();
     delta_errors(at, dS);

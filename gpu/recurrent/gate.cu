@@ -1,14 +1,10 @@
 /* gate.cu - gates: the gated norm behind a gated delta rule, and the gate of attention's output. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "gpu/base/cuda_util.cuh"
+#include "gpu/base/row_sums.cuh"
 
 enum {
-  THREADS = 256,  /* chosen */
-  HEAD_WARPS = 4, /* heads of a block, one warp each. Chosen. */
-  COLUMNS = 32,   /* of a block of gate_column_kernel, one warp reads one row's. Chosen. */
-  ROW_LANES = 32,
-  PART_ROWS = 64, /* least rows of a part */
-  PARTS = 16
+  THREADS = 256, /* chosen */
+  HEAD_WARPS = 4 /* heads of a block, one warp each. Chosen. */
 };
 
 struct gate_norm_call {       /* the arguments of gate_norm */
@@ -65,48 +61,21 @@ __global__ void __launch_bounds__(HEAD_WARPS * 32) gate_norm_bwd_kernel(const ga
   }
 }
 
-/* total[Dv] += sums of dy silu(z) o rstd over the rows of all heads. With several parts of `each` rows,
- * total[part,Dv] = the part's sums. A row lane adds its rows in order, then the lanes are added in order. The
- * grid is parts * (Dv / COLUMNS). Tested against tri_cpu_gate_norm_bwd. */
+/* total[Dv] += sums of dy silu(z) o rstd over the rows of all heads. With several parts, total[part,Dv] = the
+ * part's sums. The grid is tri_row_grid. Tested against tri_cpu_gate_norm_bwd. */
 template <class A>
-__global__ void __launch_bounds__(COLUMNS *ROW_LANES)
-    gate_column_kernel(float *total, const gate_norm_call c, int parts, int64_t each) {
-  TRI_SHARED(float, lane, [ROW_LANES][COLUMNS]);
-  int     col = threadIdx.x % COLUMNS, row = threadIdx.x / COLUMNS;
-  int     part = (int)(blockIdx.x % (unsigned)parts), d = (int)(blockIdx.x / (unsigned)parts) * COLUMNS + col;
-  int64_t begin = part * each, end = begin + each < c.rows ? begin + each : c.rows;
-  float   sum = 0;
+__global__ void __launch_bounds__(TRI_SUM_COLUMNS *TRI_SUM_LANES)
+    gate_column_kernel(float *total, const gate_norm_call c, tri_row_parts p) {
+  tri_row_share share = tri_row_share_of(p, c.rows, c.Dv);
+  float         sum = 0;
 
-  if (d < c.Dv) {
 #pragma unroll 2
-    for (int64_t i = begin + row; i < end; i += ROW_LANES) {
-      int64_t at = i * c.Dv + d;
-      float   act = tri_silu(tri_get(((const A *)c.z)[at]));
-      sum = fmaf(tri_get(((const A *)c.dy)[at]) * act, tri_get(((const A *)c.o)[at]) * c.rstd[i], sum);
-    }
+  for (int64_t i = share.first; i < share.end; i += TRI_SUM_LANES) {
+    int64_t at = i * c.Dv + share.column;
+    float   act = tri_silu(tri_get(((const A *)c.z)[at]));
+    sum = fmaf(tri_get(((const A *)c.dy)[at]) * act, tri_get(((const A *)c.o)[at]) * c.rstd[i], sum);
   }
-  lane[row][col] = sum;
-  __syncthreads();
-  if (row == 0 && d < c.Dv) {
-    sum = 0;
-#pragma unroll
-    for (int i = 0; i < ROW_LANES; i++) sum += lane[i][col];
-    if (parts == 1)
-      total[d] += sum;
-    else
-      total[part * c.Dv + d] = sum;
-  }
-}
-
-/* total[n] += part[0,n] + part[1,n] + ..., in this order. The grid is n / THREADS. */
-__global__ void __launch_bounds__(THREADS)
-    gate_parts_kernel(float *total, const float *part, int parts, int n) {
-  int   i = (int)blockIdx.x * THREADS + threadIdx.x;
-  float sum = 0;
-
-  if (i >= n) return;
-  for (int p = 0; p < parts; p++) sum += part[p * n + i];
-  total[i] += sum;
+  tri_put_row_sum(total, sum, share, p, c.Dv);
 }
 
 static gate_norm_call gate_norm_of(tri_in o, tri_in z, tri_in w, const tri_delta_rule *r) {
@@ -136,19 +105,12 @@ tri_status tri_cuda_gate_norm_fwd(tri_stream *s, tri_out y, tri_out rstd, tri_in
 #undef LAUNCH
 }
 
-template <class A> static tri_status gate_add_columns(tri_stream *s, float *dw, const gate_norm_call &c) {
-  int64_t  parts = tri_blocks(c.rows, PART_ROWS);
-  float   *to;
-  unsigned grid;
+template <class A> static tri_status gate_add_columns(tri_stream *s, void *dw, const gate_norm_call &c) {
+  tri_row_parts p = tri_row_parts_of(c.rows, c.Dv, TRI_SUM_ROWS);
 
-  parts = parts > PARTS ? (int64_t)PARTS : parts; /* the scratch memory holds PARTS rows of TRI_DELTA_MOST */
-  to = parts > 1 ? (float *)tri_cuda_scratch(s) : dw;
-  grid = (unsigned)(tri_blocks(c.Dv, COLUMNS) * parts);
-  TRI_TRY(TRI_LAUNCH((gate_column_kernel<A>), grid, COLUMNS * ROW_LANES, 0, s, to, c, (int)parts,
-                     tri_blocks(c.rows, parts)));
-  if (parts == 1) return TRI_OK;
-  return TRI_LAUNCH(gate_parts_kernel, (unsigned)tri_blocks(c.Dv, THREADS), THREADS, 0, s, dw, to, (int)parts,
-                    c.Dv);
+  TRI_TRY(TRI_LAUNCH((gate_column_kernel<A>), tri_row_grid(p, c.rows, c.Dv), TRI_SUM_COLUMNS * TRI_SUM_LANES,
+                     0, s, tri_row_parts_to(s, p, dw), c, p));
+  return tri_add_row_parts(s, dw, p, c.Dv);
 }
 
 tri_status tri_cuda_gate_norm_bwd(tri_stream *s, tri_out dout, tri_out dz, tri_out y, tri_out dw, tri_in dy,
@@ -164,7 +126,7 @@ tri_status tri_cuda_gate_norm_bwd(tri_stream *s, tri_out dout, tri_out dz, tri_o
   c.dz = dz->data;
   c.dy = dy->data;
   c.rstd = (float *)rstd->data;
-#define ADD(A) gate_add_columns<A>(s, (float *)dw->data, c) /* first, since dout may be dy */
+#define ADD(A) gate_add_columns<A>(s, dw->data, c) /* first, since dout may be dy */
   if (dw) TRI_TRY(TRI_BY_TYPE(tri_type(o), ADD));
 #undef ADD
 #define LAUNCH(A)                                                                                            \

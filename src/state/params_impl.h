@@ -124,6 +124,7 @@ static inline tri_grad_view tri_params_optim_grad(const tri_params *p, const tri
 /* Returns the address of the unit's flat element `element` in this rank's share of the weights. */
 static inline void *tri_params_weight_at(const tri_params *p, const tri_param_unit *u, int64_t element) {
   int64_t at = tri_layout_at(&p->layout, tri_params_index(p, u), p->layout.plan.params, element);
+  if (!u->weight) return NULL; /* a unit of adapters may have no params */
   return (char *)u->weight + (size_t)at * tri_params_weight_bytes(p);
 }
 /* Returns this kind of f32 state of the optimizer share, for the weights the master copy or the weights

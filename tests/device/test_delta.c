@@ -456,7 +456,8 @@ static void test_slots(void **state) {
 
 enum { HEADS = 8 };
 /* Each head has a limit of its own: the state is forgotten at once (g = 0), never (g = 1), decays slowly to
- * nothing; beta is 0, 1; softplus is beyond 20; rows of q and k are zero; g alternates between 0 and 1. */
+ * nothing; beta is 0, 1; softplus is beyond 20, also where exp overflows; rows of q and k are zero; g
+ * alternates between 0 and 1. */
 static batch limits(void) {
   static const int     length[] = {130, 66};
   const tri_delta_rule rule = {.Hk = HEADS, .Hv = HEADS, .Dk = 16, .Dv = 24};
@@ -468,7 +469,7 @@ static batch limits(void) {
     x[2] = 4;
     b[3] = -200;
     b[4] = 200;
-    x[5] = 25;
+    x[5] = n % 2 ? 25 : 100;
     x[7] = n % 5 ? -90 : 60;
     for (int i = 0; i < rule.Dk && n % 3 == 1; i++)
       a.c[n * Er + 6 * rule.Dk + i] = a.c[n * Er + (HEADS + 6) * rule.Dk + i] = 0;
@@ -530,31 +531,34 @@ static bool shows(const double *o, int64_t first, int64_t end, int Hv, int Dv, i
   return true;
 }
 
-/* NaN or infinity in an input of row 70 shows in its head from this row to the end of the sequence, and
- * nowhere else: all other rows and heads have the bits they have without it. The gradient shows it too. */
+/* NaN or infinity in an input of row 70 shows in its head from this row to the end of the sequence. In q it
+ * shows in this row alone, because q changes no state. All other rows and heads have the bits they have
+ * without it. The gradient shows it too. */
 static void not_finite(bench *b, tri_dtype A) {
   static const int     length[] = {20, 90, 10};
   const tri_delta_rule rule = rules[0];
   int64_t              Er = tri_delta_width(&rule), Dv = rule.Dv, Hv = rule.Hv, row = 20 + 70;
-  for (int i = 0; i < 8; i++) {
+  for (int i = 0; i < 10; i++) {
+    int64_t          end = i / 2 == 4 ? row + 1 : 110;
     batch            a = make_batch(&rule, length, 3), clean = make_batch(&rule, length, 3);
     double           bad = i % 2 ? INFINITY : NAN, *o, *want, *dc;
     on_device        d, without = put_batch(b, A, &clean);
     device_gradients g;
     tri_tensor       got, expected = run_batch(b, &clean, &without);
-    /* v, k, b, a of head 1 */
+    /* v, k, b, a, q of head 1 */
     if (i / 2 == 0) a.c[row * Er + 2 * rule.Hk * rule.Dk + Dv + 3] = bad;
     if (i / 2 == 1) a.c[row * Er + (rule.Hk + 1) * rule.Dk + 2] = bad;
     if (i / 2 == 2) a.ba[row * 2 * Hv + 1] = NAN;
     if (i / 2 == 3) a.ba[row * 2 * Hv + Hv + 1] = NAN;
+    if (i / 2 == 4) a.c[row * Er + rule.Dk + 2] = bad;
     d = put_batch(b, A, &a);
     got = run_batch(b, &a, &d), g = back_rows(b, &a, &d, 0, a.N, a.cu, a.S);
     o = get_real(b, &got), want = get_real(b, &expected), dc = get_real(b, &g.dc);
-    assert_true(shows(o, row, 110, (int)Hv, (int)Dv, 1));
+    assert_true(shows(o, row, end, (int)Hv, (int)Dv, 1));
     for (int64_t n = 0; n < a.N; n++)
       for (int64_t e = 0; e < Hv * Dv; e++)
-        if (n < row || n >= 110 || e < Dv) assert_true(o[n * Hv * Dv + e] == want[n * Hv * Dv + e]);
-    for (int64_t n = row; n < 110; n++) { /* k of head 1 */
+        if (n < row || n >= end || e < Dv) assert_true(o[n * Hv * Dv + e] == want[n * Hv * Dv + e]);
+    for (int64_t n = row; n < end; n++) { /* k of head 1 */
       bool found = false;
       for (int64_t e = (rule.Hk + 1) * rule.Dk; e < 2 * rule.Hk * rule.Dk; e++)
         found = found || !isfinite(dc[n * Er + e]);
@@ -654,9 +658,9 @@ static tri_tensor run_conv(bench *b, const conv_data *a, const tri_tensor *mix, 
 /* Derived: a sum of W products of numbers below 1, and silu, whose slope is below 1.1. */
 static void conv(bench *b, tri_dtype A) {
   static const int64_t widths[] = {5, 64, 531};
-  for (int i = 0; i < 6; i++) {
+  for (int i = 0; i < 8; i++) {
     int32_t    cu[] = {0, 1, 4, 4, 71, 135, 137};
-    int        W = (const int[]){4, 2, 8, 3, 4, 5}[i];
+    int        W = (const int[]){4, 2, 8, 3, 4, 5, 6, 7}[i];
     conv_data  a = make_conv(widths[i % 3], W, cu, 6);
     tri_tensor mix = put_real(b, A, a.N, a.Er, a.mix), w = put_real(b, A, a.Er, W, a.w);
     tri_tensor dc = put_real(b, A, a.N, a.Er, a.dc), dmix = make(b, A, a.N, a.Er),

@@ -40,7 +40,6 @@ check_shape() { # deck
   [ -f "inputs/models/$model/config.json" ] || fail "$1: inputs/models has no $model/config.json"
   case $model in
     Llama-3.1*) template=llama3_1 ;;
-    Qwen3.5*) template=qwen3_5_think ;;
     Qwen2.5* | SmolLM2*) template=qwen2_5 ;; # both ChatML
     *) fail "$1: which template has $model?" ;;
   esac
