@@ -198,7 +198,7 @@ tri_status tri_params_spread(tri_params *p, const tri_param_unit *u, void *buf, 
   tri_range r = tri_params_share(p, u, from);
   int64_t   at = tri_layout_at(&p->layout, tri_params_index(p, u), to, r.begin);
 
-  if (!c || c->size == 1) return TRI_OK;
+  if (!c || c->size == 1 || !r.count) return TRI_OK; /* a unit of adapters may have no params */
   tri_params_carry(p, u, "new weights"); /* moments are only spread at the start */
   return tri_all_gather(c, buf, (char *)buf + (size_t)at * tri_dtype_bytes(t), r.count, t, s, req);
 }

@@ -109,7 +109,7 @@ static tri_status clear_rest(tri_params *p, const unit *u, float *grad, tri_stre
     TRI_TRY(ops->fill(s, grad + first->offset, 0xff, (size_t)(at - first->offset) * sizeof *grad));
 #endif
   }
-  return ops->fill(s, grad + at, 0, (size_t)(tri_params_padded(p, u) - at) * sizeof *grad);
+  return grad ? ops->fill(s, grad + at, 0, (size_t)(tri_params_padded(p, u) - at) * sizeof *grad) : TRI_OK;
 }
 
 tri_status tri_params_grad(tri_params *p, int index, tri_stream *s, tri_weights *out) {
