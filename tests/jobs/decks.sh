@@ -41,6 +41,7 @@ check_shape() { # deck
   case $model in
     Llama-3.1*) template=llama3_1 ;;
     Qwen2.5* | SmolLM2*) template=qwen2_5 ;; # both ChatML
+    Qwen3.5*) template=qwen3_5_nothink ;;
     *) fail "$1: which template has $model?" ;;
   esac
   mkdir -p "$dir/$template" && cp "$tokenizer" "$dir/$template/" && cp "$published/$template.jinja" "$dir/$template/chat_template.jinja"
