@@ -2,7 +2,7 @@
  * terminal. It writes nothing after a refusal. Judge of the files: trireme train --check, and bash -n. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _XOPEN_SOURCE 700 /* posix_openpt */
-#include "cli_case.h"
+#include "cli_facts.h"
 
 #include "device/device.h"
 
@@ -189,53 +189,90 @@ static void put_tensor(FILE *f, const char *name, long rows, long cols, long lon
   long long end = *at + 2LL * rows * (cols ? cols : 1);
 
   fprintf(f, "%s\"%s\": {\"dtype\": \"BF16\", \"shape\": [%ld", *at ? ", " : "{", name, rows);
+  if (cols == 4) fputs(", 1", f); /* a convolution */
   if (cols) fprintf(f, ", %ld", cols);
   fprintf(f, "], \"data_offsets\": [%lld, %lld]}", *at, end);
   *at = end;
 }
 
-/* Writes a model of 3.5 billion parameters to the folder wide. Its weights are a file with holes, which takes
- * no space. */
-static void write_wide(void) {
-  static const struct {
-    const char *name;
-    long        rows, cols;
-  } part[] = {{"input_layernorm", 4096, 0},     {"post_attention_layernorm", 4096, 0},
-              {"self_attn.q_proj", 4096, 4096}, {"self_attn.k_proj", 1024, 4096},
-              {"self_attn.v_proj", 1024, 4096}, {"self_attn.o_proj", 4096, 4096},
-              {"mlp.gate_proj", 14336, 4096},   {"mlp.up_proj", 14336, 4096},
-              {"mlp.down_proj", 4096, 14336}};
-  static const char config[] =
-      "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"vocab_size\": 257, "
-      "\"hidden_size\": 4096, \"num_hidden_layers\": 16, \"num_attention_heads\": 32, "
-      "\"num_key_value_heads\": 8, \"intermediate_size\": 14336, \"hidden_act\": \"silu\", "
-      "\"max_position_embeddings\": 64, \"rms_norm_eps\": 1e-05, \"rope_theta\": 10000.0, "
-      "\"tie_word_embeddings\": true, \"eos_token_id\": 256}";
+/* A tensor of each layer. cols 0: a vector. */
+typedef struct layer_part {
+  const char *name;
+  long        rows, cols;
+} layer_part;
+
+/* Writes a model's folder, with layers that are alike. Its weights are a file with holes, which takes no
+ * space. NULL ends the parts. */
+static void write_large(const char *folder, const char *config, int layers, const layer_part *of_layer) {
   FILE     *f;
+  char      path[64];
   long long at = 0, head;
 
-  cli_sh("mkdir wide && cp model/tokenizer*.json wide");
-  f = fopen("wide/config.json", "w");
-  assert_non_null(f);
-  fputs(config, f);
-  assert_int_equal(fclose(f), 0);
-  f = fopen("wide/model.safetensors", "w");
+  cli_sh("mkdir %s && cp model/tokenizer*.json %s", folder, folder);
+  snprintf(path, sizeof path, "%s/config.json", folder);
+  cli_write(path, config);
+  snprintf(path, sizeof path, "%s/model.safetensors", folder);
+  f = fopen(path, "w");
   assert_non_null(f);
   fwrite("\0\0\0\0\0\0\0\0", 8, 1, f);
   put_tensor(f, "model.embed_tokens.weight", 257, 4096, &at);
   put_tensor(f, "model.norm.weight", 4096, 0, &at);
-  for (int i = 0; i < 16; i++)
-    for (size_t k = 0; k < sizeof part / sizeof *part; k++) {
+  for (int i = 0; i < layers; i++)
+    for (const layer_part *p = of_layer; p->name; p++) {
       char name[96];
-      snprintf(name, sizeof name, "model.layers.%d.%s.weight", i, part[k].name);
-      put_tensor(f, name, part[k].rows, part[k].cols, &at);
+      snprintf(name, sizeof name, "model.layers.%d.%s", i, p->name);
+      put_tensor(f, name, p->rows, p->cols, &at);
     }
   fputc('}', f);
   head = ftell(f) - 8;
   rewind(f);
   for (int i = 0; i < 8; i++) fputc((int)(head >> 8 * i & 255), f);
   assert_int_equal(fclose(f), 0);
-  assert_int_equal(truncate("wide/model.safetensors", (off_t)(8 + head + at)), 0);
+  assert_int_equal(truncate(path, (off_t)(8 + head + at)), 0);
+}
+
+/* Writes a model of 3.5 billion parameters to the folder wide. */
+static void write_wide(void) {
+  static const layer_part of_layer[] = {
+      {"input_layernorm.weight", 4096, 0},     {"post_attention_layernorm.weight", 4096, 0},
+      {"self_attn.q_proj.weight", 4096, 4096}, {"self_attn.k_proj.weight", 1024, 4096},
+      {"self_attn.v_proj.weight", 1024, 4096}, {"self_attn.o_proj.weight", 4096, 4096},
+      {"mlp.gate_proj.weight", 14336, 4096},   {"mlp.up_proj.weight", 14336, 4096},
+      {"mlp.down_proj.weight", 4096, 14336},   {NULL, 0, 0}};
+  static const char config[] =
+      "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"vocab_size\": 257, "
+      "\"hidden_size\": 4096, \"num_hidden_layers\": 16, \"num_attention_heads\": 32, "
+      "\"num_key_value_heads\": 8, \"intermediate_size\": 14336, \"hidden_act\": \"silu\", "
+      "\"max_position_embeddings\": 64, \"rms_norm_eps\": 1e-05, \"rope_theta\": 10000.0, "
+      "\"tie_word_embeddings\": true, \"eos_token_id\": 256}";
+
+  write_large("wide", config, 16, of_layer);
+}
+
+/* Writes a model of 3.5 billion parameters with recurrent layers alone to the folder recurrent. */
+static void write_recurrent(void) {
+  static const layer_part of_layer[] = {{"input_layernorm.weight", 4096, 0},
+                                        {"post_attention_layernorm.weight", 4096, 0},
+                                        {"linear_attn.in_proj_qkv.weight", 8192, 4096},
+                                        {"linear_attn.in_proj_z.weight", 4096, 4096},
+                                        {"linear_attn.in_proj_b.weight", 32, 4096},
+                                        {"linear_attn.in_proj_a.weight", 32, 4096},
+                                        {"linear_attn.conv1d.weight", 8192, 4},
+                                        {"linear_attn.A_log", 32, 0},
+                                        {"linear_attn.dt_bias", 32, 0},
+                                        {"linear_attn.norm.weight", 128, 0},
+                                        {"linear_attn.out_proj.weight", 4096, 4096},
+                                        {"mlp.gate_proj.weight", 12288, 4096},
+                                        {"mlp.up_proj.weight", 12288, 4096},
+                                        {"mlp.down_proj.weight", 4096, 12288},
+                                        {NULL, 0, 0}};
+  char config[2048] = "{\"architectures\": [\"Qwen3_5ForCausalLM\"], \"model_type\": \"qwen3_5_text\", "
+                      "\"vocab_size\": 257, \"max_position_embeddings\": 64, \"tie_word_embeddings\": true, "
+                      "\"eos_token_id\": 256, \"num_hidden_layers\": 16, \"layer_types\": [";
+
+  for (int i = 0; i < 16; i++) strcat(config, i ? ", \"linear_attention\"" : "\"linear_attention\"");
+  strcat(config, "]}");
+  write_large("recurrent", config, 16, of_layer);
 }
 
 /* If nothing else lets a GPU generate with the whole model, GPUs of a node generate as one. */
@@ -254,6 +291,30 @@ static void gpus_generate_as_one_model(void **state) {
     cli_sh("grep -q 'Memory: .* available to a rank on its GPU' job/deck.yaml");
     snprintf(command, sizeof command, ONE "plan job/deck.yaml --gpus-per-node 8 --gpu %d", gib);
     cli_succeeds(command);
+  }
+}
+
+/* GPUs do not divide recurrent layers, so a deck that does not fit otherwise is refused. */
+static void recurrent_layers_stay_whole(void **state) {
+  char command[256];
+
+  (void)state;
+  write_recurrent();
+  for (int gib = 24; gib > 0; gib -= 14) {
+    forget();
+    snprintf(command, sizeof command,
+             DEAF ONE
+             "init job --yes --model recurrent --device cuda --gpus-per-node 8 --gpu %d --data rl.jsonl",
+             gib);
+    if (gib == 10) {
+      cli_fails(64, command, "trireme: ", NULL);
+      cli_says(cli_err, "recurrent", "--nodes");
+      assert_false(cli_exists("job/deck.yaml"));
+      continue;
+    }
+    cli_succeeds(command);
+    cli_read("job/deck.yaml", text);
+    assert_null(strstr(text, "tensor_parallel_size"));
   }
 }
 
@@ -820,6 +881,7 @@ int main(void) {
       cmocka_unit_test(gpus_are_asked_for),
       cmocka_unit_test(job_starts_the_program_that_wrote_it),
       cmocka_unit_test(small_memory_is_used_sparingly),
+      cmocka_unit_test(recurrent_layers_stay_whole),
       cmocka_unit_test(gpus_generate_as_one_model),
       cmocka_unit_test(a_chat_model_gets_the_chat_form),
       cmocka_unit_test(labels_are_judged_as_train_judges_them),

@@ -56,7 +56,7 @@ static const tri_cost_model hybrid = {
     .bytes = 2};
 
 static void recurrent_layers(void **state) {
-  const double products = 4 * 600 + 320 + 3 * 300, gpu = 3 * 0.3e-6, cpu = 3 * 7 * 24 / (0.37 * 5e11);
+  const double products = 4 * 600 + 320 + 3 * 300, gpu = 3 * 0.3e-6, cpu = 3 * 7 * 24 / (0.25 * 5e11);
 
   (void)state;
   SAME(tri_cost_layer_weights(&hybrid), products);

@@ -42,9 +42,10 @@ double tri_cost_backward_flops(const tri_cost_model *m, double tokens, double ro
 static const double gpu_row_s = 0.3e-6;
 enum { BLOCK_COLUMNS = 32, GPU_BLOCKS = 500 };
 /* An update has 7 flops per number of the state. It decays, and it takes part in two products with a vector
- * and in one sum of an outer product. A CPU reaches CPU_SHARE of the rate of its products (measured). */
+ * and in one sum of an outer product. A CPU reaches this share of the rate of its products, with the
+ * convolution and the norm (measured with trireme bench). */
 enum { STATE_FLOPS = 7 };
-static const double cpu_share = 0.37;
+static const double cpu_share = 0.25;
 
 double tri_cost_recurrence_s(const tri_machine *m, const tri_cost_model *model, bool gpu, double sequences) {
   const tri_cost_recurrent *r = &model->recurrent;

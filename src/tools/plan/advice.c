@@ -172,8 +172,7 @@ static bool more_nodes(const asked *q, attempt *x) {
 static const char TENSOR[] = "shard.tensor_parallel_size";
 enum { MOST_TENSOR = 8 }; /* chosen. Nodes with more GPUs on fast links are rare */
 
-/* Returns whether t ranks of a node can generate as one model. tri_divided_open has the other conditions.
- * Those of one shape alone are checked first, so that no plan is tried in vain. */
+/* Returns whether t ranks of a node can generate as one model. tri_divided_open has the other conditions. */
 static bool divides(const asked *q, const attempt *x, int t) {
   const tri_model_shape *s = tri_source_shape(q->p->t.learner[TRI_POLICY].source);
 
