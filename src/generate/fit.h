@@ -13,9 +13,9 @@ enum { TRI_SAMPLER_SEQUENCES = 256, TRI_SAMPLER_GPU_SEQUENCES = 512 };
 int64_t tri_sampler_page_bytes(const tri_model_shape *sh, tri_dtype dtype);
 /* Pure. Returns the sequences a rank may decode at once out of n, at most the numbers above. */
 int64_t tri_sampler_most(const tri_device *d, int64_t n);
-/* Collective over world. Lowers *rows, the sequences a rank decodes at once, so that their states and that of
- * a prompt (tri_sampler_states), of state_bytes each, take at most half of the memory that the plan so far
- * leaves to the cache. *rows is at least 1 and the same on all ranks. */
+/* Collective over world. Lowers *rows, the sequences that a rank decodes at once. Their states and that of a
+ * prompt (tri_sampler_states) have state_bytes each. They take at most half of the memory that the plan so
+ * far leaves to the cache. *rows is at least 1 and the same on all ranks. */
 TRI_CHECKED tri_status tri_sampler_fit_rows(const tri_session *se, int64_t state_bytes, int64_t *rows);
 /* Collective over world. Lowers *pages to those of page_bytes each that fit into the memory left by the plan
  * so far and by states_bytes, the states of the cache. It is the least over all ranks. *pages must be the
