@@ -27,9 +27,8 @@ typedef struct grad_state { /* the rows and columns of one thread */
   float               dbeta[CHUNK], d_dout[CHUNK], dg[CHUNK * LANES];         /* sums over columns; d do */
   /* of a block, [CHUNK,COLS]: d, v - g P' k, the gradients of o and of v */
   float d[CHUNK * COLS], less[CHUNK * COLS], dout[CHUNK * COLS], v[CHUNK * COLS];
-  float
-      P[(CHUNK + 1) * COLS * TRI_DELTA_MOST]; /* [CHUNK + 1,COLS,ld], the states of a block before each row */
-  float dS[TRI_DELTA_MOST * TRI_DELTA_MOST];  /* [Dv rounded up to COLS,ld] */
+  float P[CHUNK * COLS * TRI_DELTA_MOST];    /* [CHUNK,COLS,ld], the states of a block before each row */
+  float dS[TRI_DELTA_MOST * TRI_DELTA_MOST]; /* [Dv rounded up to COLS,ld] */
 } grad_state;
 _Static_assert(sizeof(grad_state) <= TRI_CPU_FRAME_BYTES, "tri_cpu_check_stack");
 
