@@ -228,8 +228,8 @@ static void pages_count_their_holders(void **state) {
 /* Qwen3.5 0.8B has 18 recurrent layers with 16 heads of 128 by 128, and 3 rows of 6,144 columns. 9B has 24
  * layers with 32 heads, 16 of them of keys, and rows of 8,192 columns. */
 static void states_of_published_models(void **state) {
-  tri_model_shape small = {.L = 24, .delta = {16, 16, 128, 128, 4}},
-                  large = {.L = 32, .delta = {16, 32, 128, 128, 4}};
+  tri_model_shape small = {.L = 24, .delta = {.Hk = 16, .Hv = 16, .Dk = 128, .Dv = 128, .conv = 4}},
+                  large = {.L = 32, .delta = {.Hk = 16, .Hv = 32, .Dk = 128, .Dv = 128, .conv = 4}};
 
   (void)state;
   for (int layer = 0; layer < 32; layer++) {
