@@ -126,7 +126,7 @@ static tri_optim_view view(tri_params *p, tri_param_unit *u, const workspace *r,
                           .exp_avg = x[TRI_STATE_EXP_AVG],
                           .exp_avg_sq = x[TRI_STATE_EXP_AVG_SQ],
                           .average = x[TRI_STATE_AVERAGE],
-                          .grad = g.grad + at,
+                          .grad = g.grad ? g.grad + at : NULL,
                           .half = half};
 }
 
