@@ -1,18 +1,26 @@
 /* device_case.h - the device of a test program, access to its memory, and the paths of tests/data and of the
- * program. The device is $TRI_TEST_DEVICE, else the CPU. The paths may differ on a machine other than the
- * build machine. */
+ * program. The device is $TRI_TEST_DEVICE, else the CPU, while tests of every device run on all. The paths
+ * may differ on a machine other than the build machine. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_DEVICE_CASE_H
 #define TRI_TESTS_DEVICE_CASE_H
 
 #include "device/device.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static inline const char *test_device(void) {
   const char *name = getenv("TRI_TEST_DEVICE");
   return name ? name : "cpu";
+}
+
+/* Returns whether tests of every device run on this one. */
+static inline bool test_on(const char *name) {
+  const char *only = getenv("TRI_TEST_DEVICE");
+  return !only || !strcmp(only, name);
 }
 
 /* Returns 1 for every case, or `step` to run one case of `step` if the device is emulated and slow. */

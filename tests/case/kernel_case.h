@@ -1,8 +1,9 @@
 /* kernel_case.h - runs kernel tests on every back end, with arrays on its device, test numbers and
  * comparisons.
  *
- * A case is a function of one open back end. for_each_device runs it on every device of the build, with one
- * thread and with two. Arrays are device memory. A case reaches them through put_* and get_* only. */
+ * A case is a function of one open back end. for_each_device runs it on every device of the build, or on
+ * $TRI_TEST_DEVICE, with one thread and with two. Arrays are device memory. A case reaches them through put_*
+ * and get_* only. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_KERNEL_CASE_H
 #define TRI_TESTS_KERNEL_CASE_H
@@ -19,6 +20,7 @@
 
 #include "base/rng.h"
 #include "device/kernels.h"
+#include "device_case.h"
 
 enum { MAX_ARRAYS = 512 };
 
@@ -58,12 +60,14 @@ static inline void bench_close(bench *b) {
   tri_device_close(&b->device);
 }
 
-/* Runs the case on every device of this build, with one thread and with two. */
+/* Runs the case on every device of this build, with one thread and with two. In brief runs a GPU, which has
+ * no such threads, runs it once. */
 static inline void for_each_device(void (*run)(bench *)) {
   const tri_device_ops *ops;
   for (int i = 0; (ops = tri_device_at(i)) != NULL; i++)
-    for (int threads = 1; threads <= 2; threads++) {
+    for (int threads = 1; threads <= (strcmp(ops->name, "cpu") ? 2 / test_step(2) : 2); threads++) {
       bench b;
+      if (!test_on(ops->name)) continue;
       bench_open(&b, ops->name, threads);
       run(&b);
       bench_close(&b);

@@ -9,6 +9,7 @@
 #include "comm/peers/rank_status.h"
 #include "comm/session.h"
 #include "dead_case.h"
+#include "device_case.h"
 #include "filter_case.h"
 #include "ranks_case.h"
 #include "refusal_case.h"
@@ -408,7 +409,8 @@ static void for_divided(size_t bytes, int most, void (*body)(setup *u)) {
         setup u;
         bool  one = rt.world_size == 1; /* a scope of one rank never tests the place of a buffer */
         int   node = ranks_per_node[i / most], tensor = 1 + i % most;
-        if (!serves((way)w, tri_device_at(dev)->name) || (only && strcmp(only, way_name[w]))) continue;
+        if (!test_on(tri_device_at(dev)->name) || !serves((way)w, tri_device_at(dev)->name)) continue;
+        if (only && strcmp(only, way_name[w])) continue;
         if (node && rt.world_size % node) continue;
         if (one && node == 2) continue;
         if ((node ? node : rt.world_size) % tensor) continue;

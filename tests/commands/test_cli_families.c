@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_events.h"
 #include "cli_facts.h"
+#include "device_case.h"
 #include "io/model/safetensors.h"
 
 #define SIZES                                                                                                \
@@ -43,6 +44,9 @@ static const struct {
 };
 enum { N_FAMILIES = sizeof family / sizeof *family };
 
+/* The brief run takes every third family, beginning with this one, and each case other ones. */
+static int brief(int first) { return test_step(2) > 1 ? first : 0; }
+
 static double metric(const char *name) {
   char        text[CLI_TEXT_BYTES];
   const char *at;
@@ -57,7 +61,7 @@ static double metric(const char *name) {
  * the plan. The export, under the family's own names, can be trained again. */
 static void goes_in_and_out(void **state) {
   (void)state;
-  for (int i = 0; i < N_FAMILIES; i++) {
+  for (int i = brief(1); i < N_FAMILIES; i += test_step(3)) {
     char config[1024];
     snprintf(config, sizeof config, "{\"model_type\": \"%s\", " SIZES ", %s}", family[i].type,
              family[i].more);
@@ -82,7 +86,7 @@ static void scores(void **state) {
   (void)state;
   cli_write("pairs.jsonl", "{\"prompt\": \"1+1=\", \"chosen\": \"2\", \"rejected\": \"3\"}\n"
                            "{\"prompt\": \"1+2=\", \"chosen\": \"3\", \"rejected\": \"33\"}\n");
-  for (int i = 0; i < N_FAMILIES; i++) {
+  for (int i = brief(2); i < N_FAMILIES; i += test_step(3)) {
     char config[1024];
     snprintf(config, sizeof config, "{\"model_type\": \"%s\", " SIZES ", %s}", family[i].type,
              family[i].more);
@@ -240,7 +244,7 @@ static void text_halves_go_in_and_out(void **state) {
 
   (void)state;
   write_tokens();
-  for (int i = 0; i < 3; i++) {
+  for (int i = brief(2); i < 3; i++) { /* other cases have the first folder too */
     char command[2048];
     cli_sh("rm -rf run out again && cp -r '" TRI_TEST_DATA "/model/%s' whole", half[i][0]);
     cli_succeeds(TWO LOAD TOKENS "model.path=whole run.output=run");

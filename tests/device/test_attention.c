@@ -248,7 +248,7 @@ static int last_type(const bench *b, int i) { return i % 3 == 0 || on_cpu(b) ? T
 /* In brief runs the types take turns, but each of a GPU's kernels is launched and judged. */
 static bool is_left_out(int i, int t) {
   if (getenv("TRI_CPU_BF16") && t != TRI_BF16) return true; /* isa.c: the other cases do not depend on it */
-  return (i + t) % test_step(2);
+  return (i + t) % test_step(3);
 }
 
 static void run_fwd(bench *b) {

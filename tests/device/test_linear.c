@@ -361,6 +361,7 @@ int main(void) {
   int                   failed = 0;
 
   test_filter();
-  for (int i = 0; (ops = tri_device_at(i)) != NULL; i++) failed += run_on(ops->name);
+  for (int i = 0; (ops = tri_device_at(i)) != NULL; i++)
+    if (test_on(ops->name)) failed += run_on(ops->name);
   return failed;
 }

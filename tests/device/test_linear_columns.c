@@ -92,12 +92,11 @@ static int run_on(const char *name) {
 }
 
 int main(void) {
-  const char           *only = getenv("TRI_TEST_DEVICE");
   const tri_device_ops *ops;
   int                   failed = 0;
 
   test_filter();
   for (int i = 0; (ops = tri_device_at(i)) != NULL; i++)
-    if (!only || !strcmp(only, ops->name)) failed += run_on(ops->name);
+    if (test_on(ops->name)) failed += run_on(ops->name);
   return failed;
 }

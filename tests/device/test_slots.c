@@ -1,10 +1,11 @@
 /* test_slots.c - tests that recurrent kernels give a sequence the same bits for every division into calls.
  *
- * Judge: one call without slots. Sequences are cut at random and run through slots, several in a call, in any
- * order. Every width, number of taps and group of heads takes part, and every kind of row and slot. */
+ * Judge: one call without slots, and one thread for two. Sequences are cut at random and run through slots,
+ * several in a call, in any order. Every width, number of taps and group of heads takes part, and every kind
+ * of row and slot. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "filter_case.h"
-#include "kernel_case.h"
+#include "shapes_case.h"
 
 enum { S = 5, SLOTS = 7, PARTS = 12 };
 
@@ -21,7 +22,8 @@ static const tri_delta_rule rules[] = {
     {.Hk = 2, .Hv = 2, .Dk = 24, .Dv = 72, .conv = 4},   {.Hk = 1, .Hv = 2, .Dk = 72, .Dv = 24, .conv = 5},
     {.Hk = 3, .Hv = 6, .Dk = 9, .Dv = 17, .conv = 6},    {.Hk = 1, .Hv = 1, .Dk = 1, .Dv = 3, .conv = 7},
     {.Hk = 1, .Hv = 1, .Dk = 129, .Dv = 256, .conv = 8}, {.Hk = 1, .Hv = 1, .Dk = 256, .Dv = 31, .conv = 4},
-    {.Hk = 2, .Hv = 2, .Dk = 128, .Dv = 128, .conv = 4}};
+    {.Hk = 2, .Hv = 2, .Dk = 128, .Dv = 128, .conv = 4}, {.Hk = 1, .Hv = 2, .Dk = 33, .Dv = 5, .conv = 3},
+    {.Hk = 1, .Hv = 4, .Dk = 65, .Dv = 1, .conv = 2}};
 static const int32_t bounds[S + 1] = {0, 131, 131, 136, 201, 204}; /* the second sequence is empty */
 
 typedef struct layer { /* the inputs of conv_fwd and delta_fwd, and their outputs in one call */
@@ -150,6 +152,7 @@ static void cut_rule(bench *b, const tri_delta_rule *rule, tri_dtype A) {
   run_cut(b, &a, &cut, slot_of);
   expect_same_rows(b, "the states", &whole.state, 0, &cut.state, 0, SLOTS);
   expect_same_rows(b, "the tails", &whole.tail, 0, &cut.tail, 0, SLOTS);
+  same_for_threads(b, &a.c), same_for_threads(b, &a.o), same_for_threads(b, &cut.state);
   for (int s = 0; s < S; s++) { /* the last rows of mix, which a longer sequence has itself */
     int64_t    n = rule->conv - 1, T = bounds[s + 1] - bounds[s];
     tri_tensor tail = tri_view2(cut.tail.data, A, SLOTS * n, tri_delta_width(rule));
@@ -162,7 +165,8 @@ static void cut_rule(bench *b, const tri_delta_rule *rule, tri_dtype A) {
 
 static void cut_all(bench *b) {
   if (!b->k->delta_fwd) return;
-  draws = 0;
+  if (b->device->threads == 1) n_seen = 0;
+  at_seen = 0, draws = 0;
   for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
     for (int A = TRI_F32; A <= TRI_F16; A++) cut_rule(b, &rules[i], (tri_dtype)A);
 }

@@ -11,7 +11,7 @@
 #include "refusal_case.h"
 
 /* Several ranks, and the brief run, take some of the golden models. All models pass through one rank. */
-static int model_step(void) { return world->size > 1 ? 4 : test_step(12); }
+static int model_step(void) { return world->size > 1 ? 4 * test_step(3) : test_step(12); }
 
 /* ---- greedy against transformers ---- */
 
@@ -515,9 +515,10 @@ static void small_caches_change_nothing(void **state) {
   instead = NULL;
 }
 
-/* Any number of pages will do, and any number of rows and of answers to a prompt. Several ranks try a few. */
+/* Any number of pages will do, and any number of rows and of answers to a prompt. A prime number lies between
+ * those tried, so that they divide into rows in every way. Several ranks try fewer. */
 static void every_cache_will_do(void **state) {
-  const int      rows[] = {2, 9, 20}, groups[] = {6, 1, 5}, each = world->size > 1 ? 40 : test_step(50);
+  const int rows[] = {2, 9, 20}, groups[] = {6, 1, 5}, each = world->size > 1 ? 41 : test_step(6) * 8 - 1;
   static answers want, a;
 
   (void)state;

@@ -170,7 +170,7 @@ static void no_state_is_passed_on(void **state) {
 
   (void)state;
   for (int i = 0; i < MODELS; i += some(2))
-    for (int type = 0; type < TYPES; type += some(2))
+    for (int type = i % some(3); type < TYPES; type += some(3))
       for (int k = 0; k < 3; k += some(3)) {
         bench b;
         open_bench(&b, recurrent_models[i], types[type], hybrid, rows[k], 300);

@@ -153,14 +153,17 @@ static float *gradients_of(bench *b, int64_t *n) {
 
 static const tri_dtype types[] = {TRI_F32, TRI_BF16, TRI_F16};
 
+/* Several ranks, and the brief run, take one case of `step`. All cases pass through one rank. */
+static int some(int step) { return rt.world_size > 1 ? step : test_step(step); }
+
 /* A sequence has the same bits alone, packed, and packed in another order. No state passes from one sequence
  * to the next. */
 static void packing_changes_no_bit(void **state) {
   static const int orders[][7] = {{0, 1, 2, 3, 4, 5, 6}, {6, 5, 4, 3, 2, 1, 0}, {3, 6, 0, 5, 1, 4, 2}};
 
   (void)state;
-  for (int i = 0; i < N_RECURRENT; i += test_step(2))
-    for (int t = 0; t < 3; t += test_step(2)) {
+  for (int i = 0; i < N_RECURRENT; i += some(2))
+    for (int t = 0; t < 3; t += some(2)) {
       bench   b;
       float  *alone, *packed;
       int64_t rows;
@@ -186,8 +189,8 @@ static void recomputation_changes_no_bit(void **state) {
   static const int all[] = {0, 1, 2, 3, 4, 5, 6};
 
   (void)state;
-  for (int i = 0; i < N_RECURRENT; i += test_step(2))
-    for (int t = 0; t < 3; t += test_step(2)) {
+  for (int i = 0; i < N_RECURRENT; i += some(2))
+    for (int t = 0; t < 3; t += some(2)) {
       float  *grad[2], *logp[2];
       int64_t n[2], rows = 0;
       for (int again = 0; again < 2; again++) {
@@ -272,7 +275,7 @@ static void learn_dealt(bench *b) {
 static void gradients_on_all_plans(void **state) {
   (void)state;
   for (int i = 0; i < N_RECURRENT; i += test_step(2))
-    for (int t = 0; t < 3; t += test_step(2))
+    for (int t = i % some(3); t < 3; t += some(3))
       for (int k = 0; k < N_PLANS; k += test_step(3)) {
         way   w = plan_of(k, types[t]);
         bench b;
@@ -318,8 +321,8 @@ static void steps_on_all_plans(void **state) {
   const tri_optim_opt opt = {0.9, 0.999, 1e-8, 0.1, 1.0, {0, 0, 0, 0}};
 
   (void)state;
-  for (int i = 0; i < N_RECURRENT; i += test_step(2))
-    for (int k = 0; k < N_PLANS; k += test_step(3)) {
+  for (int i = 0; i < N_RECURRENT; i += some(2))
+    for (int k = i % test_step(3); k < N_PLANS; k += test_step(3)) {
       way    w = plan_of(k, TRI_F32);
       bench  b;
       float *losses, *norms;
@@ -352,7 +355,7 @@ static void adapters_of_one_kind(void **state) {
 
   (void)state;
   for (int k = 0; k < 4; k++)
-    for (int plan = 0; plan < N_PLANS; plan += test_step(3)) {
+    for (int plan = k % test_step(2) * 3; plan < N_PLANS; plan += test_step(6)) {
       way     w = plan_of(plan, TRI_F32);
       bench   b;
       float  *logp[2], *grad;

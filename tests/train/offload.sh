@@ -2,7 +2,7 @@
 # offload.sh - runs PPO with a reference, with and without its state in host memory, for the same bits and less device memory.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   tests/train/offload.sh PROGRAM RANKS PLAN:TYPE ...
+#   tests/train/offload.sh PROGRAM RANKS PLAN:TYPE[:WORD,...] ...    WORD of shard.offload, by default all of them
 #
 # Judge: with each word of shard.offload the metrics of `none` bit for bit, memory used as planned, and less device memory than with
 # `none`. trireme plan says the same device memory. All checkpoints are equal.
@@ -18,8 +18,9 @@ per_node=1; [ $((ranks % 2)) != 0 ] || per_node=2
 number() { sed -n "\$s/.*\"$1\": \([0-9]*\).*/\1/p" "$dir/now/metrics.jsonl"; }
 
 for way in "$@"; do
-  IFS=: read -r plan type <<< "$way"
-  for words in none optimizer frozen all; do
+  IFS=: read -r plan type words <<< "$way"
+  [ -n "$words" ] || words=optimizer,frozen,all
+  for words in none ${words//,/ }; do
     rm -rf "$dir/now"
     of=(shard.offload=$words shard.plan="$plan" model.dtype="$type" run.ranks_per_node=$per_node
       model.config="$dir/deep.json" algo.name=ppo algo.ema_beta=0.9 train.steps=2 eval.steps=0 checkpoint.save_steps=0)
