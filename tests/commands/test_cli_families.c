@@ -183,8 +183,9 @@ static void have_same_bytes(const tri_safetensors *a, const tri_safetensors_info
 }
 
 /* Compares an export with the multimodal folder it was taken from, tensor by tensor. The names, files and
- * shapes are the same. A tensor of the text model has the type `dtype`, or with NULL its type in `before`. Any
- * other one has the same type and bytes. Returns the number of the others. *changed counts tensors with other values. */
+ * shapes are the same. A tensor of the text model has the type `dtype`, or with NULL its type in `before`.
+ * Any other one has the same type and bytes. Returns the number of the others. *changed counts tensors with
+ * other values. */
 static int compare_whole(const char *before, const char *after, const char *dtype, int *changed) {
   tri_safetensors *a = NULL, *b = NULL;
   int              n_other = 0;
