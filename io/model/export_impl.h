@@ -24,14 +24,14 @@ typedef struct tri_export_job {
   tri_export_small      config, generation;       /* the part's */
   char                  tmp[TRI_CKPT_PATH_BYTES]; /* FOLDER.tmp, or "" until this export has made it */
   tri_safetensors_spec *spec;                     /* [n] */
-  int             *source, *shard; /* [n] index in the checkpoint (-1 if copied), and index of the file */
-  int64_t          n, n_copied;
-  int              n_shard;
-  char             folder[TRI_CKPT_PATH_BYTES]; /* the multimodal folder of the text model, or "" */
-  tri_safetensors *whole;                       /* its tensors, to be written too, or NULL */
-  bool             half;                        /* multimodal base: adapters get its names */
-  char (*name)[TRI_HALF_NAME_BYTES];            /* [n] if half, else NULL */
-  float          *buf;                          /* [PIECE] of export_weights.c */
+  int    *source, *shard; /* [n] index in the checkpoint (-1 outside the text model), and of the file */
+  int64_t n, n_copied;
+  int     n_shard;
+  char    folder[TRI_CKPT_PATH_BYTES]; /* the multimodal folder of the text model, or "" */
+  tri_safetensors *whole;              /* its tensors, to be written too, or NULL */
+  bool             half;               /* multimodal base: adapters get its names */
+  char (*name)[TRI_HALF_NAME_BYTES];   /* [n] if half, else NULL */
+  float          *buf;                 /* [PIECE] of export_weights.c */
   tri_model_shape shape;
   tri_eos         eos;
   tri_template template; /* the export's own template */

@@ -72,6 +72,24 @@ static void plan_merged(tri_export_job *j, tri_export_sum *sum) {
   }
 }
 
+/* Marks the text model's tensors without adapters to be copied, if the folder's embedding has the type of the
+ * export. Published folders keep a few small tensors in a wider type, and these stay as they are. */
+static void keep_untrained(tri_export_job *j, tri_multimodal_plan *p) {
+  const tri_dtype             t = j->opt->dtype;
+  const char                 *embed = tri_family_tensor(j->shape.family, TRI_SLOT_EMBED);
+  const char                 *word = t == TRI_F32 ? "F32" : t == TRI_BF16 ? "BF16" : "F16";
+  const tri_safetensors_info *of;
+  bool                        same = false;
+
+  for (int64_t i = 0; i < p->n; i++) {
+    of = tri_safetensors_find(j->whole, p->spec[i].name);
+    if (p->trained[i] >= 0 && !strcmp(j->spec[p->trained[i]].name, embed)) same = !strcmp(of->dtype, word);
+  }
+  for (int64_t i = 0; same && i < p->n; i++)
+    if (p->trained[i] >= 0 && !tri_merge_has(j->adapted, j->spec[p->trained[i]].name))
+      p->spec[i].copy = tri_safetensors_find(j->whole, p->spec[i].name);
+}
+
 /* Plans the files of the multimodal folder, with the planned tensors in their places. */
 static tri_status plan_whole(tri_export_job *j, tri_export_sum *sum) {
   const tri_family   *f = j->shape.family;
@@ -83,8 +101,9 @@ static tri_status plan_whole(tri_export_job *j, tri_export_sum *sum) {
                                     j->shape.tied_head ? tri_family_tensor(f, TRI_SLOT_HEAD) : NULL,
                                     tri_family_tensor(f, TRI_SLOT_EMBED), &p));
   TRI_TRY_DONE(TRI_ALLOC(source, p.n));
+  if (j->adapted) keep_untrained(j, &p);
   for (int64_t i = 0; i < p.n; i++) {
-    const tri_safetensors_info *t = p.spec[i].copy;
+    const tri_safetensors_info *t = p.trained[i] < 0 ? p.spec[i].copy : NULL;
     source[i] = t ? -1 : j->source[p.trained[i]];
     sum->n_parameter += t ? t->count : 0;
     sum->bytes += t ? t->bytes : 0;
@@ -153,11 +172,14 @@ static tri_status put_trained(tri_export_job *j, int64_t i, tri_safetensors_writ
   return TRI_OK;
 }
 
-/* Copies tensor i of the plan from the multimodal folder, byte for byte. */
+/* Copies tensor i of the plan from the multimodal folder, byte for byte. A tensor of the text model is first
+ * compared with the adapters' base. */
 static tri_status put_copy(tri_export_job *j, int64_t i, tri_safetensors_writer *w, int64_t place) {
   const tri_safetensors_info *t = j->spec[i].copy;
   int64_t                     most = PIECE * (int64_t)sizeof *j->buf;
 
+  for (int64_t at = 0; j->source[i] >= 0 && at < t->count; at += PIECE)
+    TRI_TRY(read_tensor(j, i, at, t->count - at < PIECE ? t->count - at : PIECE));
   for (int64_t at = 0; at < t->bytes; at += most) {
     int64_t n = t->bytes - at < most ? t->bytes - at : most;
     TRI_TRY(tri_safetensors_read_bytes(j->whole, t, at, n, j->buf));

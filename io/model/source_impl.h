@@ -50,6 +50,8 @@ typedef struct tri_merge {
   uint64_t          fingerprint;             /* over the elements of the base tensor read so far */
 } tri_merge;
 void tri_merge_free(tri_merge *m);
+/* Tells whether the module of this weight has an adapter in the checkpoint of s. */
+bool tri_merge_has(const tri_source *s, const char *weight);
 /* The first reads elements of the scalar head kept beside the adapters. The second computes out += elements
  * [begin, begin + count) of scale B A for the module of this weight [.., n_in], and nothing if the module has
  * no adapter. */

@@ -325,6 +325,14 @@ void tri_merge_free(tri_merge *m) {
   *m = (tri_merge){0};
 }
 
+bool tri_merge_has(const tri_source *s, const char *weight) {
+  char name[TRI_LORA_NAME_BYTES];
+
+  if (!tri_lora_can_name(weight)) return false;
+  tri_lora_name(weight, 'A', name);
+  return tri_ckpt_find_tensor(s->ckpt, tri_part_adapters(s->part), name) >= 0;
+}
+
 static tri_status read_rows(tri_merge *m, const char *name, int64_t begin, int64_t count, float **to,
                             int64_t *space) {
   int i = tri_ckpt_find_tensor(m->source->ckpt, tri_part_adapters(m->source->part), name);
@@ -367,9 +375,8 @@ tri_status tri_merge_add(tri_merge *m, const char *weight, int64_t n_in, int64_t
   int64_t first = begin / n_in, last = (begin + count - 1) / n_in, rank = m->source->lora.rank;
   char    name[TRI_LORA_NAME_BYTES];
 
-  if (count < 1 || !tri_lora_can_name(weight)) return TRI_OK;
+  if (count < 1 || !tri_merge_has(m->source, weight)) return TRI_OK;
   tri_lora_name(weight, 'A', name);
-  if (tri_ckpt_find_tensor(m->source->ckpt, tri_part_adapters(m->source->part), name) < 0) return TRI_OK;
   if (strcmp(m->of, weight)) TRI_TRY(read_rows(m, name, 0, rank * n_in, &m->a, &m->a_space));
   snprintf(m->of, sizeof m->of, "%s", weight);
   tri_lora_name(weight, 'B', name);

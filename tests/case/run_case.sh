@@ -28,6 +28,17 @@ write_long() {
   sed 's/"max_position_embeddings": *[0-9]*/"max_position_embeddings": 128/' "$here/inputs/quickstart/config.json" > "$dir/long.json"
 }
 
+# Writes $dir/recurrent.json: a small model of the family qwen3_5 with layers of both kinds.
+# Rounding grows in recurrent layers with large random weights: from 0.1 on, micro-batches of 4, 2 and 1 on one rank differ by 1.4e-5.
+write_recurrent() {
+  cat > "$dir/recurrent.json" <<EOF
+{"model_type": "qwen3_5_text", "vocab_size": 257, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4,
+ "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 48, "max_position_embeddings": 128, "initializer_range": 0.05,
+ "eos_token_id": 256, "bos_token_id": null, "pad_token_id": null, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
+ "linear_key_head_dim": 8, "linear_value_head_dim": 6, "layer_types": ["linear_attention", "full_attention", "linear_attention"]}
+EOF
+}
+
 launch() { # ranks, output folder, further key=value ...
   n=$1 out=$2
   shift 2

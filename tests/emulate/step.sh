@@ -23,6 +23,13 @@ if grep '"code": "sampler_rescores"' "$dir/exact/run.jsonl"; then exit 1; fi
 [ "$(gap exact)" = 0 ] || { echo "step: a gap of $(gap exact) nats"; exit 1; }
 run resting shard.params=world shard.grads=world shard.optimizer=world shard.offload=all
 diff <(numbers "$dir/exact") <(numbers "$dir/resting") || { echo "step: other numbers with shard.offload"; exit 1; }
+write_recurrent
+mkdir "$dir/delta"
+TRI_EMULATE_LOG=$dir/delta run recurrent model.config="$dir/recurrent.json" shard.params=world shard.grads=world shard.optimizer=world
+[ "$(gap recurrent)" = 0 ] || { echo "step: a gap of $(gap recurrent) nats with recurrent layers"; exit 1; }
+for kernel in conv_fwd delta_fwd gate_norm_fwd conv_bwd delta_bwd gate_norm_bwd; do
+  cat "$dir/delta"/* | grep -q "^ran .*$kernel" || { echo "step: $kernel did not run"; exit 1; }
+done
 # Prompts of 1029 tokens on a GPU of 8 multiprocessors. Two rows of its one key/value head are spread.
 awk 'BEGIN { for (i = 0; i < 4; i++) { printf "{\"prompt\": \""; for (j = 0; j < 1024; j++) printf "%d", (i + j * j) % 7; printf "%d+%d=\", \"answer\": \"%d\"}\n", i + 10, i, 2 * i + 10 } }' \
   > "$dir/long.jsonl"

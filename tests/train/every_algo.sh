@@ -34,7 +34,7 @@ checked='' pages='' ways="1:zero0:4:1 2:zero3:2:1 4:hybrid:4:2"
 [ -z "${ALL-}" ] || ways="1:zero0:4:1 1:zero3:2:1 2:zero0:2:1 2:zero0:4:1 2:zero3:2:1 2:zero3:4:1 4:zero0:2:1 4:zero0:4:1 4:hybrid:2:2 4:hybrid:4:2"
 case $1 in
 all) set -- $known judged lora-ppo lora-dpo lora-rm && pages=$* ;;
-ways) checked=$known pages='judged lora-ppo' && set -- sft rm dpo kto grpo judged lora-ppo recurrent-grpo recurrent-dpo recurrent-lora-ppo ;;
+ways) checked=$known pages='judged lora-ppo' && set -- sft rm dpo kto grpo judged lora-ppo recurrent-grpo recurrent-dpo recurrent-judged recurrent-lora-ppo ;;
 pages) set -- $known judged lora-ppo && pages=$* ways='' ;;
 *) pages=$* ;;
 esac
@@ -45,13 +45,7 @@ awk -v dir="$dir" 'BEGIN { srand(1); for (i = 0; i < 512; i++) { a = int(rand() 
   printf "{%s, \"chosen\": \"%d\", \"rejected\": \"%d\", \"margin\": %.2f}\n", prompt, a + b, a + b + 1 + c, c / 4 > (dir "/pairs.jsonl")
   printf "{%s, \"completion\": \"%d\", \"label\": %s}\n", prompt, c ? a + b : a * b, c ? "true" : "false" > (dir "/labelled.jsonl") } }'
 write_long
-# Rounding grows in recurrent layers with large random weights: from 0.1 on, micro-batches of 4, 2 and 1 on one rank differ by 1.4e-5.
-cat > "$dir/recurrent.json" <<EOF
-{"model_type": "qwen3_5_text", "vocab_size": 257, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4,
- "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 48, "max_position_embeddings": 128, "initializer_range": 0.05,
- "eos_token_id": 256, "bos_token_id": null, "pad_token_id": null, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
- "linear_key_head_dim": 8, "linear_value_head_dim": 6, "layer_types": ["linear_attention", "full_attention", "linear_attention"]}
-EOF
+write_recurrent
 cat > "$dir/deck.yaml" <<EOF
 run: {output: $dir/none, seed: 5, threads: 1}
 model: {config: $dir/long.json, tokenizer: $here/inputs/quickstart/tokenizer.json, dtype: f32}
@@ -79,10 +73,10 @@ planned() { # ranks, key=value ...: bytes of a rank, as trireme plan says before
     sed 's/.*"mem_planned_bytes": \([0-9]*\),.*/\1/'
 }
 
-# A reward model, and a critic of another size than the policy.
+# A reward model, and a critic of another size than the policy, whose config.json is given.
 make_models() {
-  launch 1 "$dir/judge" algo.name=rm data.train="$dir/pairs.jsonl" train.micro_batch_size=4
-  sed 's/"num_hidden_layers": *[0-9]*/"num_hidden_layers": 1/' "$dir/long.json" > "$dir/small.json"
+  launch 1 "$dir/judge" algo.name=rm model.config="$1" data.train="$dir/pairs.jsonl" train.micro_batch_size=4
+  sed -E 's/("num_hidden_layers": *)[0-9]*/\11/; s/("layer_types": \["linear_attention")[^]]*/\1/' "$1" > "$dir/small.json"
   launch 1 "$dir/small" algo.name=rm data.train="$dir/pairs.jsonl" model.config="$dir/small.json" train.steps=1 train.micro_batch_size=4
 }
 
@@ -91,7 +85,8 @@ of_name() { # name: sets as and of, its key=value
   as=${as#lora-}
   case $as in
   judged)
-    make_models
+    rm -rf "$dir/judge" "$dir/small"
+    case $1 in recurrent-*) make_models "$dir/recurrent.json" ;; *) make_models "$dir/long.json" ;; esac
     as=ppo of=("data.train=$dir/data.jsonl" rollout.rollout_batch_size=16 rollout.max_response_length=4 rollout.save_every=4
       critic.warmup_steps=1
       "reward=[{name: model, path: $dir/judge}, {name: regex, pattern: '[0-4]'}]" critic.path="$dir/small" critic.shard=zero1
@@ -196,7 +191,7 @@ for name in "$@"; do
     check_divided algo.name="$as" "${of[@]}" shard.plan="$plan" train.micro_batch_size="$micro" run.ranks_per_node="$node" || exit 1
     divided=(shard.tensor_parallel_size=2)
   fi
-  if [ "$name" = judged ]; then # the critic and held-out scores, which are neither right nor wrong, have a column
+  if [ "$as" = ppo ] && [[ $name = *judged ]]; then # the critic and held-out scores, which are neither right nor wrong, have a column
     grep -q '"step": 1,.*"critic_learning_rate": [^0]' "$dir/now/metrics.jsonl" && [ "$(grep -c ' "learning_rate": ' "$dir/now/metrics.jsonl")" = 3 ] ||
       { echo "$name: the critic does not learn alone in step 1 of 4"; exit 1; }
     for word in ' ev ' ' eval$' 'small/checkpoints'; do

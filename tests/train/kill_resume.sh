@@ -7,7 +7,7 @@
 # Judge: the uninterrupted run, bit for bit, except for numbers that may differ between equal runs (time_*, mem_*, *_per_s). The
 # moments differ from machine to machine. The result must not, because a kill must always leave a state that resumes to the same numbers.
 # With rollout.max_cached_tokens=N the killed run alone has this smaller cache, and computes tokens again. Then the counts of these
-# may differ too. With shard.tensor_parallel_size=N runs that will be killed alone have models of N ranks.
+# may differ too. model.config=recurrent is a model with recurrent layers. With shard.tensor_parallel_size=N runs that will be killed alone have models of N ranks.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 kills=$3 RANDOM=${4:-1} more=("${@:5}") parts='' steps=40 few=''
@@ -15,7 +15,12 @@ kills=$3 RANDOM=${4:-1} more=("${@:5}") parts='' steps=40 few=''
 [[ "${more[*]}" != *ema* ]] || parts="$parts ema"
 for key in "${more[@]}"; do [[ $key != train.steps=* ]] || steps=${key#*=}; done
 write_deck
-[[ "${more[*]}" != *max_cached_tokens* ]] || { few=1 && write_long && more+=("model.config=$dir/long.json"); }
+[[ "${more[*]}" != *max_cached_tokens* ]] || few=1
+if [[ "${more[*]}" = *model.config=recurrent* ]]; then
+  write_recurrent && more=("${more[@]/#model.config=recurrent/model.config=$dir/recurrent.json}")
+elif [ -n "$few" ]; then
+  write_long && more+=("model.config=$dir/long.json")
+fi
 compared() { numbers "$1" | if [ -n "$few" ]; then drop_preempted; else cat; fi; } # output folder
 # A killed process leaves files of Open MPI behind. They go with $session. The name is short, because sockets are made in it.
 session=$(mktemp -d /dev/shm/kr.XXXXXX)

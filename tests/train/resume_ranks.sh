@@ -2,7 +2,8 @@
 # resume_ranks.sh - resumes one run's checkpoint on other numbers of ranks and compares the losses with those of the run itself.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   tests/train/resume_ranks.sh PROGRAM RANKS OTHER[:TENSOR] ...    TENSOR: ranks that generate as one model
+#   tests/train/resume_ranks.sh PROGRAM RANKS [recurrent] OTHER[:TENSOR] ...    recurrent: a model with recurrent layers
+#                                                                             TENSOR: ranks that generate as one model
 #
 # Judge: the uninterrupted run on RANKS ranks, with loss and gradient norm of every later step within 1e-5, relative. If rounding
 # flips a token, a step's rollout differs. This ends a comparison, is counted, and must be rare.
@@ -13,6 +14,11 @@ write_deck
 steps=8 saved=4
 more="model.dtype=f32 train.steps=$steps rollout.rollout_batch_size=12 train.train_batch_size=24 train.micro_batch_size=2
   checkpoint.save_steps=$saved rollout.save_every=1 eval.steps=0 data.eval=null train.lr_scheduler=constant"
+if [ "$1" = recurrent ]; then
+  shift
+  write_recurrent
+  more="$more model.config=$dir/recurrent.json"
+fi
 # shellcheck disable=SC2086
 launch "$ranks" "$dir/whole" $more
 

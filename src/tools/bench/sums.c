@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench_run.h"
 
+#include "tools/cost/cost.h"
+
 static double passes_of(const tri_bench_case *c) { return (double)c->passes; }
 
 double tri_bench_step_s(const tri_bench_case *c, const tri_bench_result *r) {
@@ -39,18 +41,12 @@ static double seen(const tri_model_shape *s, int layer, int64_t tokens) {
 
 double tri_bench_decode_bytes(const tri_bench_case *c, int64_t n, int64_t tokens) {
   const tri_model_shape *s = &c->shape;
-  const tri_delta_shape *d = &s->delta;
-  double C = s->C, q = (double)s->H * s->D, kv = (double)s->G * s->D, keys = 0, weights = C * s->V,
-         z = (double)d->Hv * d->Dv, mix = 2.0 * d->Hk * d->Dk + z,
-         attention = C * ((s->attn_gate ? 2 : 1) * q + 2 * kv) + C * q,
-         recurrent = C * (mix + z + 2.0 * d->Hv) + C * z, states = 0;
+  tri_cost_model         m = tri_cost_of_shape(s);
+  double                 weights = tri_cost_layer_weights(&m) + tri_cost_head_weights(&m), keys = 0,
+         states = 2 * sizeof(float) * (double)(m.recurrent.layers * m.recurrent.state);
 
-  for (int l = 0; l < s->L; l++) {
-    bool recurs = tri_is_recurrent(s, l);
-    weights += (recurs ? recurrent : attention) + 3 * C * s->F;
-    keys += recurs ? 0 : 2 * kv * seen(s, l, tokens);
-    states += recurs ? 2 * 4 * z * d->Dk : 0;
-  }
+  for (int l = 0; l < s->L; l++)
+    if (!tri_is_recurrent(s, l)) keys += 2 * (double)m.kv * seen(s, l, tokens);
   return ((double)tri_dtype_bytes(c->dtype) * (weights + (double)n * keys) + (double)n * states) /
          ranks_of_model(c);
 }

@@ -4,6 +4,32 @@
 
 #include <math.h>
 
+static tri_cost_recurrent recurrent_of(const tri_model_shape *s) {
+  const tri_delta_shape *d = &s->delta;
+  int                    layers = tri_recurrent_layers(s);
+  int64_t                out = (int64_t)d->Hv * d->Dv;
+
+  if (!layers) return (tri_cost_recurrent){.layers = 0};
+  return (tri_cost_recurrent){.layers = layers,
+                              .mix = 2 * (int64_t)d->Hk * d->Dk + out,
+                              .out = out,
+                              .heads = d->Hv,
+                              .state = (int64_t)d->Dk * out};
+}
+
+tri_cost_model tri_cost_of_shape(const tri_model_shape *s) {
+  int64_t q = (int64_t)s->H * s->D;
+
+  return (tri_cost_model){.L = s->L,
+                          .C = s->C,
+                          .F = s->F,
+                          .q = q,
+                          .kv = (int64_t)s->G * s->D,
+                          .gate = s->attn_gate ? q : 0,
+                          .recurrent = recurrent_of(s),
+                          .head = s->V};
+}
+
 /* Returns the number of layers with attention. */
 static double attending(const tri_cost_model *m) { return (double)(m->L - m->recurrent.layers); }
 

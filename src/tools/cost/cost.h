@@ -7,6 +7,7 @@
 #ifndef TRI_COST_H
 #define TRI_COST_H
 
+#include "family/model_shape.h"
 #include "machine/machine.h"
 
 /* Recurrent layers (gated delta nets) in place of attention. All are 0 in a model without them. */
@@ -78,6 +79,8 @@ typedef struct tri_cost_time {
   double rollout, learn, update, all; /* seconds */
 } tri_cost_time;
 
+/* Returns the widths of a model with a head of tokens. n and bytes are 0. */
+tri_cost_model tri_cost_of_shape(const tri_model_shape *s);
 /* Return the numbers in the products of the layers and of the head. */
 double tri_cost_layer_weights(const tri_cost_model *m);
 double tri_cost_head_weights(const tri_cost_model *m);

@@ -16,33 +16,14 @@ typedef struct lengths {
   double prompt, sequence, rows; /* tokens of a prompt and of a sequence, and learned tokens of a sequence */
 } lengths;
 
-static tri_cost_recurrent recurrent_of(const tri_model_shape *s) {
-  const tri_delta_shape *d = &s->delta;
-  int                    layers = tri_recurrent_layers(s);
-  int64_t                out = (int64_t)d->Hv * d->Dv;
-
-  if (!layers) return (tri_cost_recurrent){.layers = 0};
-  return (tri_cost_recurrent){.layers = layers,
-                              .mix = 2 * (int64_t)d->Hk * d->Dk + out,
-                              .out = out,
-                              .heads = d->Hv,
-                              .state = (int64_t)d->Dk * out};
-}
-
 static tri_cost_model model_of(const tri_trainer *t, const tri_learner *l) {
   const tri_model_shape *s = tri_source_shape(l->source);
-  int64_t                q = (int64_t)s->H * s->D;
+  tri_cost_model         m = tri_cost_of_shape(s);
 
-  return (tri_cost_model){.L = s->L,
-                          .C = s->C,
-                          .F = s->F,
-                          .q = q,
-                          .kv = (int64_t)s->G * s->D,
-                          .gate = s->attn_gate ? q : 0,
-                          .recurrent = recurrent_of(s),
-                          .head = l->head == TRI_HEAD_TOKENS ? s->V : 1,
-                          .n = tri_learner_size(l),
-                          .bytes = (int)tri_dtype_bytes(t->cfg->model.dtype)};
+  m.head = l->head == TRI_HEAD_TOKENS ? s->V : 1;
+  m.n = tri_learner_size(l);
+  m.bytes = (int)tri_dtype_bytes(t->cfg->model.dtype);
+  return m;
 }
 
 static tri_cost_share share_of(const tri_plan *p, const tri_learner *l) {
