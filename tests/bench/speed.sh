@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/bench/speed.sh train d L heads ff V T B f32|bf16 RANKS THREADS [STEPS]   tokens/s of forward, loss, backward, AdamW
-#   tests/bench/speed.sh grpo s|m f32|bf16 COMPLETIONS RANKS THREADS [STEPS]       seconds of a GRPO step with prompts of 8 bytes,
-#                                                                                 groups of 8, 64 new tokens each
+#   tests/bench/speed.sh train CONFIG.json T B f32|bf16 RANKS THREADS [STEPS]        the same, of a model of that config.json
+#   tests/bench/speed.sh grpo s|m|CONFIG.json f32|bf16 COMPLETIONS RANKS THREADS [STEPS]   seconds of a GRPO step with prompts of
+#                                                                                 8 bytes, groups of 8, 64 new tokens each
 # Weights are random, and the script makes random or numeric data. There is no end token, so every answer has its full length.
 set -eu
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -32,8 +33,18 @@ median() { # field, skipping the first two steps
 case ${1:-} in
 train)
   shift
-  d=$1 L=$2 h=$3 ff=$4 V=$5 T=$6 B=$7 dtype=$8 ranks=$9 threads=${10} steps=${11:-7}
-  config "$d" "$L" "$h" "$h" "$ff" "$V" "$((T > 1024 ? T : 1024))"
+  case $1 in
+  *.json)
+    what=$(basename "$1" .json) T=$2 B=$3 dtype=$4 ranks=$5 threads=$6 steps=${7:-7}
+    cp "$1" "$dir/config.json"
+    V=$(sed -n 's/.*"vocab_size": *\([0-9]*\).*/\1/p' "$1")
+    ;;
+  *)
+    d=$1 L=$2 h=$3 ff=$4 V=$5 T=$6 B=$7 dtype=$8 ranks=$9 threads=${10} steps=${11:-7}
+    what="d=$d L=$L ff=$ff V=$V"
+    config "$d" "$L" "$h" "$h" "$ff" "$V" "$((T > 1024 ? T : 1024))"
+    ;;
+  esac
   awk -v n="$B" -v t="$T" -v v="$V" 'BEGIN { srand(1); for (i = 0; i < n * 4; i++) { printf "{\"tokens\": [";
     for (k = 0; k < t; k++) printf "%s%d", k ? "," : "", int(rand() * v); print "]}" } }' > "$dir/data.jsonl"
   cat > "$dir/deck.yaml" <<EOF
@@ -46,12 +57,17 @@ checkpoint: {save_final: false}
 EOF
   run "$ranks" "$threads" "$dir/deck.yaml"
   s=$(median time_step_s)
-  echo "trireme train d=$d L=$L ff=$ff V=$V T=$T B=$B $dtype ranks=$ranks threads=$threads: step $s s, tokens/s $(awk -v s="$s" -v n="$((B * T))" 'BEGIN { printf "%.0f", n / s }')"
+  echo "trireme train $what T=$T B=$B $dtype ranks=$ranks threads=$threads: step $s s, tokens/s $(awk -v s="$s" -v n="$((B * T))" 'BEGIN { printf "%.0f", n / s }')"
   ;;
 grpo)
   shift
   size=$1 dtype=$2 n=$3 ranks=$4 threads=$5 steps=${6:-6}
-  case $size in s) config 256 4 4 2 1024 512 1024 ;; m) config 512 8 8 4 1536 512 1024 ;; *) echo "size: s or m" >&2; exit 64 ;; esac
+  case $size in
+  s) config 256 4 4 2 1024 512 1024 ;;
+  m) config 512 8 8 4 1536 512 1024 ;;
+  *.json) cp "$size" "$dir/config.json"; size=$(basename "$size" .json) ;;
+  *) echo "size: s, m or a config.json" >&2; exit 64 ;;
+  esac
   cp "$here/inputs/quickstart/tokenizer.json" "$dir/tokenizer.json"
   awk 'BEGIN { for (i = 0; i < 4096; i++) printf "{\"prompt\": \"%03d+%03d=\", \"answer\": \"\"}\n", (i * 7919) % 1000, (i * 104729) % 1000 }' > "$dir/data.jsonl"
   cat > "$dir/deck.yaml" <<EOF
@@ -69,7 +85,7 @@ EOF
   echo "trireme grpo size=$size $dtype completions=$n ranks=$ranks threads=$threads: step $s s (rollout $(median time_rollout_s), learn $(median time_learn_s)), generated tokens/s $(awk -v s="$s" -v n="$((n * 64))" 'BEGIN { printf "%.0f", n / s }')"
   ;;
 *)
-  sed -n '5,7s/^# \{0,1\}//p' "$0" >&2
+  sed -n '5,8s/^# \{0,1\}//p' "$0" >&2
   exit 64
   ;;
 esac
