@@ -292,14 +292,16 @@ static tri_status open_scope(const tri_runtime *rt, tri_scope scope, tri_comm *c
   return TRI_OK;
 }
 
-/* Collective over world. Finds out whether all ranks of c are on one machine. */
+/* Collective over world. Finds out whether the ranks of each node are on one machine. */
 static tri_status find_near(const tri_runtime *rt, tri_comm *c) {
-  int leader = rt->world_rank, least, most;
+  int leader = rt->world_rank, least, most, apart;
 
   TRI_MPI(MPI_Allreduce(MPI_IN_PLACE, &leader, 1, MPI_INT, MPI_MIN, *(MPI_Comm *)rt->mpi_machine));
   TRI_MPI(MPI_Allreduce(&leader, &least, 1, MPI_INT, MPI_MIN, mpi_of(c)));
   TRI_MPI(MPI_Allreduce(&leader, &most, 1, MPI_INT, MPI_MAX, mpi_of(c)));
-  c->near = least == most && c->size > 1;
+  apart = least != most;
+  TRI_MPI(MPI_Allreduce(MPI_IN_PLACE, &apart, 1, MPI_INT, MPI_MAX, *(MPI_Comm *)rt->mpi_world));
+  c->near = !apart && c->size > 1;
   return TRI_OK;
 }
 

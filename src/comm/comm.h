@@ -150,8 +150,8 @@ struct tri_comm {
   tri_comm_way        way;
   tri_scope           scope;
   int                 rank, size;
-  /* True for a TRI_NODE scope with several ranks, all on one machine, that may share host memory. False for
-   * other scopes. */
+  /* True for a TRI_NODE scope with several ranks that may share host memory. All ranks of each node are then on
+   * one machine. False for other scopes. */
   bool near;
   /* MPI_Comm *, owned, for the control plane and HDF5. NULL: a pretended communicator with rank 0 alone
    * (session.h). */
