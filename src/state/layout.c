@@ -2,10 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "layout.h"
 
-enum {
-  PAD_ELEMENTS = 64, /* chosen. Every share starts on a 256-byte boundary in f32, 128 in bf16 */
-  CUT_ELEMENTS = 8 /* a part of a matrix starts on a 16-byte boundary in bf16, as products on a GPU need it */
-};
+enum { PAD_ELEMENTS = 64 }; /* chosen. Every share starts on a 256-byte boundary in f32, 128 in bf16 */
 
 int64_t tri_param_count(const tri_param_spec *s) {
   int64_t n = 1;
@@ -17,22 +14,19 @@ int64_t tri_param_count(const tri_param_spec *s) {
 static int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
 /* Places the params that are cut, or the others, from element `at` on. Returns their end. */
-static int64_t place_params(tri_unit_spec *u, bool cut, int64_t at) {
+static int64_t place_params(tri_unit_spec *u, bool cut, int64_t multiple, int64_t at) {
   for (tri_param_spec *f = u->param; f < u->param + u->n_param; f++) {
     if (f->cut != cut) continue;
-    f->offset = cut || f->joined ? at : round_up(at, PAD_ELEMENTS);
+    f->offset = f->joined ? at : round_up(at, multiple);
     at = f->offset + tri_param_count(f);
   }
   return at;
 }
 
-void tri_unit_layout(tri_unit_spec *u) {
-  u->cut = place_params(u, true, 0);
-  u->count = place_params(u, false, u->cut);
-}
+void tri_unit_layout(tri_unit_spec *u) { u->count = place_params(u, false, PAD_ELEMENTS, 0); }
 
 void tri_unit_cut(tri_unit_spec *u, const tri_unit_spec *slice, const tri_place *at) {
-  int64_t parts = (int64_t)at->local_size * at->nodes * CUT_ELEMENTS;
+  int64_t parts = (int64_t)at->local_size * at->nodes;
   bool    divides = true;
 
   for (int i = 0; i < u->n_param; i++) {
@@ -43,7 +37,8 @@ void tri_unit_cut(tri_unit_spec *u, const tri_unit_spec *slice, const tri_place 
           divides && slice->param[i].dim[0] * at->tensor == f->dim[0] && tri_param_count(f) % parts == 0;
   }
   for (int i = 0; i < u->n_param; i++) u->param[i].cut = u->param[i].cut && divides;
-  tri_unit_layout(u);
+  u->cut = round_up(place_params(u, true, parts * PAD_ELEMENTS, 0), parts * PAD_ELEMENTS);
+  u->count = place_params(u, false, PAD_ELEMENTS, u->cut);
 }
 
 tri_layout tri_layout_make(const tri_unit_spec *unit, tri_shard_plan plan, tri_place place, bool train) {

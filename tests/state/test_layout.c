@@ -154,13 +154,13 @@ static void check_cut_shares(tri_place at) {
   const int64_t elements[CUT_PARAMS] = {5, A, B, 66};
   tri_layout    l = cut_layout(at, 16 / at.tensor, true);
   int64_t       ranks = (int64_t)at.local_size * at.nodes, number = at.local_rank * at.nodes + at.node;
+  int64_t       cut = (A + B + 64 * ranks - 1) / (64 * ranks) * 64 * ranks;
   int           slice = tri_scope_find(TRI_TENSOR, &at).rank;
 
   assert_int_equal(tri_layout_fields(&l, 0), 3);
-  assert_int_equal(tri_layout_padded(&l, 0),
-                   A + B + (5 + 59 + 66 + 64 * ranks - 1) / (64 * ranks) * 64 * ranks);
+  assert_int_equal(tri_layout_padded(&l, 0), cut + (64 + 66 + 64 * ranks - 1) / (64 * ranks) * 64 * ranks);
   for (int s = TRI_SHARD_NONE; s <= TRI_SHARD_WORLD; s++) {
-    char    filled[A + B + 64 * 16] = {0};
+    char    filled[A + B + 64 * 32] = {0};
     int64_t count = tri_layout_count(&l, 0, (tri_shard_scope)s);
     for (int i = 0; i < CUT_PARAMS; i++) {
       tri_range r = tri_layout_piece(&l, 0, i, (tri_shard_scope)s);
@@ -185,8 +185,8 @@ static void shares_of_cut_params(void **state) {
         for (int k = 0; k < local_size * nodes; k++)
           check_cut_shares((tri_place){k % local_size, local_size, k / local_size, nodes, tensor});
   cut_layout((tri_place){0, 2, 0, 1, 2}, 8, true);
-  assert_true(cut_param[1].offset == 0 && cut_param[2].offset == A && cut_param[0].offset == A + B);
-  assert_true(cut_param[3].offset == A + B + 64 && cut_unit.cut == A + B);
+  assert_true(cut_param[1].offset == 0 && cut_param[2].offset == A && cut_param[0].offset == 640);
+  assert_true(cut_param[3].offset == 640 + 64 && cut_unit.cut == 640);
 }
 
 /* Nor is a unit cut that the ranks do not divide evenly, nor one where slices overlap. */

@@ -15,15 +15,15 @@
 enum { LAYERS = TRI_CUDA_EMULATED ? 3 : 28, UNITS = LAYERS + 2, MOST_IN = 8, LAYER_OUT = 12, LAYER_A = 4 };
 
 static tri_session session, *const se = &session;
-static tri_params    *p;
-static tri_unit_spec  unit[UNITS];
-static int64_t        layer_in; /* MOST_IN: four ranks can divide a layer's matrices evenly. 6: they cannot */
-static tri_linear    *linear, *linear_part; /* of all rows of a layer, and of a slice's */
-static int            tensor;               /* ranks that hold the weights together, 1: each holds all */
-static int            together;             /* the same where a store generates */
-static tri_unit_spec  slice[UNITS];
-static tri_shard_plan plan;
-static int64_t        asked; /* elements the store asked this rank for */
+static tri_params      *p;
+static tri_unit_spec    unit[UNITS];
+static int64_t          layer_in;             /* MOST_IN or 6. With 6 a sliced store has no cut params */
+static tri_linear      *linear, *linear_part; /* of all rows of a layer, and of a slice's */
+static int              tensor;               /* ranks that hold the weights together, 1: each holds all */
+static int              together;             /* the same where a store generates */
+static tri_unit_spec    slice[UNITS];
+static tri_shard_plan   plan;
+static int64_t          asked; /* elements the store asked this rank for */
 static const tri_dtype *dtype;
 static bool             apart;   /* the first and last unit are never used together */
 static int64_t          offload; /* elements of a piece, or 0 for no offload */
@@ -91,9 +91,9 @@ static void make_slices(void) {
     use[u].rows = LAYER_OUT / tensor;
     use[u].row = use[u].rows * tri_scope_find(TRI_TENSOR, &se->place).rank;
   }
-  for (int u = 0; u < UNITS; u++) {
+  for (int u = 0; u < UNITS && layer_in == MOST_IN; u++) {
     tri_unit_cut(&unit[u], &slice[u], &se->place);
-    CHECK(param[u][1].cut == (unit[u].in_ring && layer_in == MOST_IN));
+    CHECK(param[u][1].cut == unit[u].in_ring);
   }
 }
 
@@ -153,22 +153,22 @@ static int64_t ranks_of(tri_shard_scope s) {
   return s == TRI_SHARD_NONE ? 1 : s == TRI_SHARD_NODE ? se->rt.local_size : se->rt.world_size;
 }
 
-/* Elements of a unit's rest, and of this rank's share of the unit. */
-static int64_t rest_of(int u) {
-  int64_t ranks = se->rt.world_size;
-  return (unit[u].count - cut_of(u) + 64 * ranks - 1) / (64 * ranks) * 64 * ranks;
+static int64_t padded(int64_t elements) {
+  int64_t multiple = 64 * (int64_t)se->rt.world_size;
+  return (elements + multiple - 1) / multiple * multiple;
 }
-static int64_t share_of(int u, tri_shard_scope s) { return (cut_of(u) + rest_of(u)) / ranks_of(s); }
+/* Elements of a unit's rest, and of this rank's share of the unit. */
+static int64_t rest_of(int u) { return padded(unit[u].count - padded(cut_of(u))); }
+static int64_t share_of(int u, tri_shard_scope s) { return (padded(cut_of(u)) + rest_of(u)) / ranks_of(s); }
 
 /* Weights, gradients, masters, moments and average of this plan on this rank, from the ranges alone. */
 static int64_t state_bytes(bool train) {
   int64_t bytes = 0, once = 0;
 
   for (int u = 0; u < UNITS; u++) {
-    int64_t padded = share_of(u, TRI_SHARD_NONE);
     int64_t n_p = share_of(u, plan.params), n_g = share_of(u, plan.grads), n_o = share_of(u, plan.optim);
     if (common)
-      once += round_up(padded * (int64_t)tri_dtype_bytes(*dtype));
+      once += round_up(share_of(u, TRI_SHARD_NONE) * (int64_t)tri_dtype_bytes(*dtype));
     else
       bytes += round_up(n_p * (int64_t)tri_dtype_bytes(*dtype));
     if (!train) continue;
@@ -533,7 +533,7 @@ static void check_reduced(void) {
       }
       free(grad);
     }
-    CHECK(count == share_of(u, plan.optim));
+    CHECK(count == (cut_of(u) + rest_of(u)) / ranks_of(plan.optim));
   }
 }
 
