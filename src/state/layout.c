@@ -55,66 +55,64 @@ int64_t tri_layout_padded(const tri_layout *l, int u) {
   return cut + round_up(l->unit[u].count - cut, multiple);
 }
 
-/* Returns the number of the field of param i, or with i = n_param of the last field. */
-static int field_of(const tri_layout *l, int u, int i) {
-  int  f = 0;
-  bool own = i < l->unit[u].n_param && l->unit[u].param[i].cut;
+int tri_layout_fields(const tri_layout *l, int u) {
+  int n = 1;
 
-  if (!l->fields) return 0;
-  for (int k = 0; k < (own ? i : l->unit[u].n_param); k++) f += l->unit[u].param[k].cut;
-  return f;
+  for (int i = 0; i < l->unit[u].n_param; i++) n += l->fields && l->unit[u].param[i].cut;
+  return n;
 }
-
-int tri_layout_fields(const tri_layout *l, int u) { return field_of(l, u, l->unit[u].n_param) + 1; }
 
 /* Returns all elements of a field. */
 static tri_range field(const tri_layout *l, int u, int f) {
   int64_t cut = cut_elements(l, u);
 
-  for (int i = 0; i < l->unit[u].n_param && cut; i++)
-    if (l->unit[u].param[i].cut && f-- == 0)
-      return (tri_range){l->unit[u].param[i].offset, tri_param_count(&l->unit[u].param[i])};
+  for (const tri_param_spec *p = l->unit[u].param; cut && p < l->unit[u].param + l->unit[u].n_param; p++)
+    if (p->cut && f-- == 0) return (tri_range){p->offset, tri_param_count(p)};
   return (tri_range){cut, tri_layout_padded(l, u) - cut};
 }
 
-/* Returns the number of parts in scope s, and the number of this rank's part. */
-static int64_t parts_of(const tri_layout *l, tri_shard_scope s, int64_t *index) {
-  const tri_place *at = &l->place;
+/* Returns the number of the field with this element. */
+static int field_at(const tri_layout *l, int u, int64_t element) {
+  int f = 0, last = tri_layout_fields(l, u) - 1;
 
-  *index = s == TRI_SHARD_NONE   ? 0
-           : s == TRI_SHARD_NODE ? at->local_rank
-                                 : (int64_t)at->local_rank * at->nodes + at->node; /* comm.h says why */
-  return s == TRI_SHARD_NONE ? 1 : s == TRI_SHARD_NODE ? at->local_size : (int64_t)at->local_size * at->nodes;
+  while (f < last && element >= field(l, u, f).begin + field(l, u, f).count) f++;
+  return f;
+}
+
+/* Returns the number of equal parts in scope s. */
+static int64_t parts_of(const tri_layout *l, tri_shard_scope s) {
+  int64_t local = l->place.local_size;
+
+  return s == TRI_SHARD_NONE ? 1 : s == TRI_SHARD_NODE ? local : local * l->place.nodes;
 }
 
 int64_t tri_layout_count(const tri_layout *l, int u, tri_shard_scope s) {
-  int64_t index;
-
-  return tri_layout_padded(l, u) / parts_of(l, s, &index);
+  return tri_layout_padded(l, u) / parts_of(l, s);
 }
 
 tri_range tri_layout_share(const tri_layout *l, int u, int f, tri_shard_scope s) {
-  int64_t   index, parts = parts_of(l, s, &index);
-  tri_range r = field(l, u, f);
+  const tri_place *at = &l->place;
+  tri_range        r = field(l, u, f);
 
-  return (tri_range){r.begin + r.count / parts * index, r.count / parts};
+  r.count /= parts_of(l, s);
+  if (s == TRI_SHARD_NODE) r.begin += r.count * at->local_rank;
+  if (s == TRI_SHARD_WORLD)
+    r.begin += r.count * (at->local_rank * at->nodes + at->node); /* comm.h says why */
+  return r;
 }
 
 int64_t tri_layout_at(const tri_layout *l, int u, tri_shard_scope s, int64_t element) {
-  int       f = 0, last = tri_layout_fields(l, u) - 1;
-  int64_t   index;
-  tri_range r;
+  int       f = field_at(l, u, element);
+  tri_range r = tri_layout_share(l, u, f, s);
 
-  while (f < last && element >= field(l, u, f).begin + field(l, u, f).count) f++;
-  r = tri_layout_share(l, u, f, s);
   TRI_ASSERT(element >= r.begin && element <= r.begin + r.count);
-  return field(l, u, f).begin / parts_of(l, s, &index) + element - r.begin;
+  return field(l, u, f).begin / parts_of(l, s) + element - r.begin;
 }
 
 tri_range tri_layout_piece(const tri_layout *l, int u, int i, tri_shard_scope s) {
   const tri_param_spec *f = &l->unit[u].param[i];
   tri_range             whole = {f->offset, tri_param_count(f)},
-            r = tri_range_meet(whole, tri_layout_share(l, u, field_of(l, u, i), s));
+            r = tri_range_meet(whole, tri_layout_share(l, u, field_at(l, u, f->offset), s));
 
   r.begin = r.count ? r.begin - f->offset : 0;
   return r;

@@ -91,16 +91,6 @@ static bool is_kept(const tri_params *p, int index, int i) {
   return is_whole(p, index, i) ? p->residence->in_slots : !(is_matrix && is_packed);
 }
 
-/* Returns the elements of linear[j]'s matrix. */
-static int64_t matrix_elements(const unit *u, int j) {
-  const tri_linear_use *l = &u->spec->linear[j];
-  int64_t               rows = l->rows;
-
-  if (l->blocks.n_out) return l->blocks.n_out * l->blocks.n_in;
-  for (int i = 0; i < l->n && !l->rows; i++) rows += u->spec->param[l->first + i].dim[0];
-  return rows * u->spec->param[l->first].dim[1];
-}
-
 static tri_status open_slice(tri_params *p, int index) {
   unit *u = &p->slice[index];
 
@@ -110,8 +100,13 @@ static tri_status open_slice(tri_params *p, int index) {
   TRI_TRY(tri_params_open_views(p, u));
   TRI_TRY(TRI_ALLOC(u->kept, u->spec->n_param + 1));
   for (int j = 0; j < u->spec->n_linear; j++) {
-    size_t bytes = (size_t)matrix_elements(u, j) * tri_params_weight_bytes(p);
-    if (u->packed_bytes[0][j] && u->spec->linear[j].n > 1 && bytes > p->matrix_bytes) p->matrix_bytes = bytes;
+    const tri_linear_use *l = &u->spec->linear[j];
+    size_t                bytes = 0;
+    TRI_ASSERT(!l->blocks.n_out && (!l->rows || l->n == 1));
+    if (!u->packed_bytes[0][j] || l->n == 1 || is_cut(p, index, l->first)) continue;
+    for (int i = l->first; i < l->first + l->n; i++)
+      bytes += (size_t)tri_param_count(&u->spec->param[i]) * tri_params_weight_bytes(p);
+    if (bytes > p->matrix_bytes) p->matrix_bytes = bytes;
   }
   return TRI_OK;
 }
@@ -170,22 +165,21 @@ static tri_status copy(tri_params *p, void *to, const tri_tensor *from, tri_stre
   return p->device->ops->copy(s, to, from->data, (size_t)tri_tensor_count(from) * tri_params_weight_bytes(p));
 }
 
-/* Makes *w this rank's matrix of linear[j], in its place or in p->matrix. */
+/* Makes *w this rank's matrix of linear[j]. Cut params lie one behind the other, and others are copied to
+ * p->matrix. */
 static tri_status make_matrix(tri_params *p, int index, const tri_linear_use *l, tri_stream *s,
                               tri_tensor *w) {
-  tri_tensor x[TRI_MOST_BLOCKS];
-  int64_t    rows = 0;
+  tri_tensor x = rows_of(p, index, l->first);
+  bool       cut = is_cut(p, index, l->first);
 
-  for (int i = 0; i < l->n; i++) x[i] = rows_of(p, index, l->first + i);
-  *w = l->rows ? tri_rows(&x[0], l->row, l->rows) : x[0];
-  if (l->blocks.n_out) return tri_params_put_blocks(p, &l->blocks, x, l->n, s, w);
-  if (l->n == 1) return TRI_OK;
-  for (int i = 1; i < l->n; i++) w->dim[0] += x[i].dim[0];
-  if (is_cut(p, index, l->first)) return TRI_OK; /* they lie one behind the other */
-  w->data = p->matrix;
-  for (int i = 0; i < l->n; rows += x[i++].dim[0]) {
-    tri_tensor to = tri_rows(w, rows, x[i].dim[0]);
-    TRI_TRY(copy(p, to.data, &x[i], s));
+  *w = l->rows ? tri_rows(&x, l->row, l->rows) : x;
+  if (l->n > 1 && !cut) w->data = p->matrix;
+  for (int i = 0, rows = 0; l->n > 1 && i < l->n; i++, rows = (int)w->dim[0]) {
+    tri_tensor to;
+    x = rows_of(p, index, l->first + i);
+    w->dim[0] = rows + x.dim[0];
+    to = tri_rows(w, rows, x.dim[0]);
+    if (!cut) TRI_TRY(copy(p, to.data, &x, s));
   }
   return TRI_OK;
 }

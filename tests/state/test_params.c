@@ -5,6 +5,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "model_case.h"
 
+#include "base/host_memory.h"
 #include "state/optim.h"
 #include "state/residence.h"
 
@@ -422,6 +423,35 @@ static double slice_bytes(void) {
   return (double)elements * (double)tri_dtype_bytes(*dtype);
 }
 
+/* Planned bytes of a generating store's slices: the rest of each unit, and 1 / tensor of each cut matrix,
+ * packed if the device packs. A share that is a slice needs none. A packed slice is made from one in between. */
+static int64_t planned_slices(void) {
+  bool             is_share = tensor == se->rt.local_size && plan.params == TRI_SHARD_NODE;
+  int64_t          each = (int64_t)tri_dtype_bytes(*dtype), bytes = 0, between = 0;
+  tri_linear_bytes size;
+
+  OK(kernels()->linear_size(linear_part, &size));
+  for (int u = 0; u < UNITS; u++) {
+    int64_t mine = is_share ? 0 : cut_of(u) / tensor;
+    if (size.fwd && mine) between = padded(cut_of(u)) / tensor;
+    bytes += round_up(((common ? 0 : rest_of(u)) + (size.fwd ? 0 : mine)) * each);
+    if (unit[u].n_linear) bytes += round_up((int64_t)size.fwd);
+  }
+  return bytes + round_up(between * each);
+}
+
+static int64_t held_bytes(void) {
+  tri_ledger_row *row;
+  int64_t         bytes = 0;
+  int             n;
+
+  OK(tri_ledger_rows(se->ledger, &row, &n));
+  for (int i = 0; i < n; i++)
+    if (row[i].phase == TRI_PHASE_ROLLOUT) bytes += row[i].bytes;
+  TRI_FREE(row);
+  return bytes;
+}
+
 /* Held units need no communication, so ranks may use them in different orders. */
 static void holding(void) {
   double sent;
@@ -430,6 +460,9 @@ static void holding(void) {
   sent = sent_bytes();
   OK(tri_params_hold(p, true, se->stream));
   sent = sent_bytes() - sent;
+  if (p->slice && layer_in == MOST_IN && !offload)
+    CHECK(held_bytes() == planned_slices(), "slices of %lld bytes, not %lld", (long long)held_bytes(),
+          (long long)planned_slices());
   if (p->slice) CHECK(sent == slice_bytes(), "%.0f bytes sent, not %.0f", sent, slice_bytes());
   OK(tri_params_hold(p, true, se->stream));
   for (int round = 0; round <= se->rt.world_rank; round++)
