@@ -1,5 +1,5 @@
 /* offload.c - keeps the optimizer state, in host memory if the store offloads it, and copies and spreads
- * arrays that lie there. Two streams copy beside the work in the caller's stream. Optimizer state passes
+ * shares of arrays. Two streams copy beside the work in the caller's stream. Optimizer state passes
  * through two workspaces on the device. While work runs in one, the other is filled with the next piece or
  * written back. */
 /* SPDX-License-Identifier: BSD-3-Clause */
@@ -189,7 +189,27 @@ tri_status tri_offload_settle(tri_params *p, tri_stream *s) {
   return TRI_OK;
 }
 
-/* ---- filling ---- */
+/* ---- spreading shares ---- */
+
+tri_status tri_params_exchange(const tri_params *p, const tri_param_unit *u, const tri_exchange *x,
+                               tri_stream *s, tri_req *req) {
+  tri_comm_span span[TRI_MOST_FIELDS];
+  size_t        each = tri_dtype_bytes(x->dtype);
+  int           n = tri_params_fields(p, u);
+
+  TRI_ASSERT(n <= TRI_MOST_FIELDS);
+  for (int f = 0; f < n; f++) {
+    tri_range all = tri_params_share(p, u, f, x->to), mine = tri_params_share(p, u, f, x->from);
+    char     *whole = (char *)x->whole + (size_t)tri_params_at(p, u, x->to, all.begin) * each;
+    char     *share = x->share ? (char *)x->share + (size_t)tri_params_at(p, u, x->from, mine.begin) * each
+                               : whole + (size_t)(mine.begin - all.begin) * each;
+    span[f] = x->kind == TRI_ALL_GATHER ? (tri_comm_span){whole, share, mine.count}
+                                        : (tri_comm_span){share, whole, mine.count};
+  }
+  tri_params_carry(p, u, x->what);
+  return tri_collective(tri_params_comm_between(p, x->to, x->from),
+                        &(tri_coll){x->kind, span, n, x->dtype, TRI_SUM, s, false}, req);
+}
 
 /* Returns device memory that is unused while the store is filled. In a frozen store it is the unit's slot. */
 static char *unused(const tri_params *p, const tri_param_unit *u, size_t *bytes) {

@@ -128,26 +128,6 @@ static void show(const tri_params *p, unit *u, const slot *sl, tri_weights *out)
 
 /* ---- gathered units ---- */
 
-tri_status tri_params_exchange(const tri_params *p, const unit *u, const tri_exchange *x, tri_stream *s,
-                               tri_req *req) {
-  tri_comm_span span[TRI_MOST_FIELDS];
-  size_t        each = tri_dtype_bytes(x->dtype);
-  int           n = tri_params_fields(p, u);
-
-  TRI_ASSERT(n <= TRI_MOST_FIELDS);
-  for (int f = 0; f < n; f++) {
-    tri_range all = tri_params_share(p, u, f, x->to), mine = tri_params_share(p, u, f, x->from);
-    char     *whole = (char *)x->whole + (size_t)tri_params_at(p, u, x->to, all.begin) * each;
-    char     *share = x->share ? (char *)x->share + (size_t)tri_params_at(p, u, x->from, mine.begin) * each
-                               : whole + (size_t)(mine.begin - all.begin) * each;
-    span[f] = x->kind == TRI_ALL_GATHER ? (tri_comm_span){whole, share, mine.count}
-                                        : (tri_comm_span){share, whole, mine.count};
-  }
-  tri_params_carry(p, u, x->what);
-  return tri_collective(tri_params_comm_between(p, x->to, x->from),
-                        &(tri_coll){x->kind, span, n, x->dtype, TRI_SUM, s, false}, req);
-}
-
 tri_status tri_slot_arrive(tri_params *p, slot *sl, tri_stream *s) {
   if (!sl->gathering) return TRI_OK;
   sl->gathering = false;

@@ -206,8 +206,8 @@ typedef struct tri_exchange {
   void           *whole, *share;
   tri_dtype       dtype;
 } tri_exchange;
-/* params_gather.c. Collective over the ranks among which `to` divides into `from`. Starts it for all fields of
- * u. req is used as in tri_all_gather. */
+/* offload.c. Collective over the ranks among which `to` divides into `from`. Starts it for all fields of u.
+ * req is used as in tri_all_gather. */
 TRI_CHECKED tri_status tri_params_exchange(const tri_params *p, const tri_param_unit *u,
                                            const tri_exchange *x, tri_stream *s, tri_req *req);
 /* params_gather.c. Not collective. Allocates u's views, and computes the sizes of its packed forms. */

@@ -424,7 +424,8 @@ static double slice_bytes(void) {
 }
 
 /* Planned bytes of a generating store's slices: the rest of each unit, and 1 / tensor of each cut matrix,
- * packed if the device packs. A share that is a slice needs none. A packed slice is made from one in between. */
+ * packed if the device packs. A share that is a slice needs none. A packed slice is made from one in
+ * between. */
 static int64_t planned_slices(void) {
   bool             is_share = tensor == se->rt.local_size && plan.params == TRI_SHARD_NODE;
   int64_t          each = (int64_t)tri_dtype_bytes(*dtype), bytes = 0, between = 0;
