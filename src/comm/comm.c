@@ -453,6 +453,25 @@ tri_status tri_host_sum(tri_comm *c, double *x, int64_t n) {
   return left(sum(c, x, n), n > 0);
 }
 
+static tri_status sum_dd(tri_comm *c, tri_dd *x) {
+  tri_dd    *all = NULL;
+  tri_status st = TRI_OK;
+
+  TRI_TRY(TRI_ALLOC(all, c->size));
+  TRI_MPI_DONE(tri_pause_all_gather(x, 2, MPI_DOUBLE, all, mpi_of(c)));
+  *x = all[0];
+  for (int r = 1; r < c->size; r++) *x = tri_dd_add(*x, all[r]);
+done:
+  TRI_FREE(all);
+  return st;
+}
+
+tri_status tri_host_sum_dd(tri_comm *c, tri_dd *x) {
+  if (is_alone(c)) return TRI_OK;
+  enter(c, "sum");
+  return left(sum_dd(c, x), true);
+}
+
 static tri_status max(tri_comm *c, int64_t *x, int64_t n) {
   for (int64_t begin = 0; begin < n; begin += MAX_PIECE) {
     int64_t m = n - begin < MAX_PIECE ? n - begin : MAX_PIECE;

@@ -3,6 +3,7 @@
 #ifndef TRI_COMM_H
 #define TRI_COMM_H
 
+#include "base/dd.h"
 #include "base/tensor.h"
 #include "device/device.h"
 #include "place.h"
@@ -262,6 +263,7 @@ void tri_comm_traffic_begin(tri_comm *c);
 /* The control plane. It always uses MPI on host memory and blocks. Collective over c, all that follow. Sums
  * are made in rank order. */
 TRI_CHECKED tri_status tri_host_sum(tri_comm *c, double *x, int64_t n);
+TRI_CHECKED tri_status tri_host_sum_dd(tri_comm *c, tri_dd *x);
 TRI_CHECKED tri_status tri_host_max(tri_comm *c, int64_t *x, int64_t n);
 TRI_CHECKED tri_status tri_host_bcast(tri_comm *c, void *buf, size_t bytes, int root);
 /* Gives every rank the bytes of all ranks, one after the other in rank order. counts [size] receives the

@@ -121,8 +121,8 @@ typedef struct tri_grad_view {
   float    *grad;
 } tri_grad_view;
 tri_grad_view tri_params_grad_view(tri_params *p, int unit, int field);
-/* Not collective. Computes the sum of squares of this rank's optimizer share of the gradient. The host
- * waits. */
+/* Collective over the ranks with other optimizer shares. Computes the sum of squares of the gradient. Its value
+ * in f64 practically never depends on the division into shares (base/dd.h). The host waits. */
 TRI_CHECKED tri_status tri_params_grad_sumsq(tri_params *p, tri_stream *s, double *sum);
 /* Collective over world. Sets *name to the first tensor in backward order whose gradient is not finite,
  * within a unit to the first one, or to NULL if there is none. */
@@ -130,8 +130,6 @@ TRI_CHECKED tri_status tri_params_grad_nonfinite(tri_params *p, tri_stream *s, c
 /* Not collective. For a store with an average, computes average = ema_beta average + (1 - ema_beta) weights
  * on this rank's optimizer share, in f32. With `start` computes average = weights. */
 TRI_CHECKED tri_status tri_params_average(tri_params *p, bool start, tri_stream *s);
-/* Returns the communicator over which optimizer shares differ, or NULL if every rank holds all of them. */
-tri_comm *tri_params_optim_comm(tri_params *p);
 /* Collective over world, after the update of the unit's share, including half, has been queued in s. Starts
  * sending the new weights to every rank that holds them, beside later work in s. */
 TRI_CHECKED tri_status tri_params_publish(tri_params *p, int unit, tri_stream *s);

@@ -183,7 +183,7 @@ tri_grad_view tri_params_grad_view(tri_params *p, int index, int field) {
 }
 
 /* Copies the sum on the device to *sum. The host waits. */
-static tri_status get_sum(tri_params *p, tri_stream *s, double *sum) {
+static tri_status get_sum(tri_params *p, tri_stream *s, tri_dd *sum) {
   TRI_TRY(p->device->ops->copy(s, p->host_sum, p->sum, sizeof *p->sum));
   TRI_TRY(p->device->ops->stream_sync(s));
   *sum = *p->host_sum;
@@ -191,6 +191,9 @@ static tri_status get_sum(tri_params *p, tri_stream *s, double *sum) {
 }
 
 tri_status tri_params_grad_sumsq(tri_params *p, tri_stream *s, double *sum) {
+  tri_comm *c = tri_params_comm(p, p->layout.plan.optim);
+  tri_dd    total;
+
   TRI_TRY(p->device->ops->fill(s, p->sum, 0, sizeof *p->sum));
   for (int i = 0; i < p->opt.n_unit; i++)
     for (int f = 0; f < tri_params_fields(p, &p->unit[i]); f++) {
@@ -198,10 +201,11 @@ tri_status tri_params_grad_sumsq(tri_params *p, tri_stream *s, double *sum) {
       tri_tensor    g = tri_view1(v.grad, TRI_F32, v.range.count);
       TRI_TRY(tri_params_kernels(p)->sumsq(s, p->sum, &g));
     }
-  return get_sum(p, s, sum);
+  TRI_TRY(get_sum(p, s, &total));
+  if (c) TRI_TRY(tri_host_sum_dd(c, &total));
+  *sum = total.hi;
+  return TRI_OK;
 }
-
-tri_comm *tri_params_optim_comm(tri_params *p) { return tri_params_comm(p, p->layout.plan.optim); }
 
 void tri_params_grad_clear(tri_params *p) {
   for (int i = 0; i < p->opt.n_unit; i++) p->unit[i].fresh = true;
@@ -213,7 +217,7 @@ void tri_params_grad_clear(tri_params *p) {
 static tri_status is_faulty(tri_params *p, int u, int i, tri_stream *s, bool *faulty) {
   tri_range  r = tri_layout_piece(&p->layout, u, i, p->layout.plan.optim);
   tri_tensor g;
-  double     sum;
+  tri_dd     sum;
 
   *faulty = false;
   if (!r.count) return TRI_OK;
@@ -222,7 +226,7 @@ static tri_status is_faulty(tri_params *p, int u, int i, tri_stream *s, bool *fa
   TRI_TRY(p->device->ops->fill(s, p->sum, 0, sizeof *p->sum));
   TRI_TRY(tri_params_kernels(p)->sumsq(s, p->sum, &g));
   TRI_TRY(get_sum(p, s, &sum));
-  *faulty = !isfinite(sum);
+  *faulty = !isfinite(sum.hi);
   return TRI_OK;
 }
 

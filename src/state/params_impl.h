@@ -82,7 +82,7 @@ struct tri_params {
   tri_grad_slot *pending;                  /* slot of a micro-batch's running reduction */
   tri_param_flight last[TRI_PARAM_STAGES]; /* an accumulator's last reductions */
   tri_param_flight news;                   /* new weights on their way to their holders */
-  double          *sum, *host_sum;         /* f64 [1], on the device and pinned */
+  tri_dd          *sum, *host_sum;         /* [1], on the device and pinned */
   void            *matrix; /* A, space for the largest matrix made of blocks or joined rows, or NULL */
   size_t           matrix_bytes;
   tri_shared      *shared;  /* owned, or NULL if the ranks of a node share nothing */

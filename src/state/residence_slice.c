@@ -102,8 +102,8 @@ static tri_status open_slice(tri_params *p, int index) {
   for (int j = 0; j < u->spec->n_linear; j++) {
     const tri_linear_use *l = &u->spec->linear[j];
     size_t                bytes = 0;
-    TRI_ASSERT(!l->blocks.n_out && (!l->rows || l->n == 1));
-    if (!u->packed_bytes[0][j] || l->n == 1 || is_cut(p, index, l->first)) continue;
+    TRI_ASSERT(!l->rows || l->n == 1);
+    if (!u->packed_bytes[0][j] || l->n == 1 || l->blocks.n_out || is_cut(p, index, l->first)) continue;
     for (int i = l->first; i < l->first + l->n; i++)
       bytes += (size_t)tri_param_count(&u->spec->param[i]) * tri_params_weight_bytes(p);
     if (bytes > p->matrix_bytes) p->matrix_bytes = bytes;
@@ -169,17 +169,20 @@ static tri_status copy(tri_params *p, void *to, const tri_tensor *from, tri_stre
  * p->matrix. */
 static tri_status make_matrix(tri_params *p, int index, const tri_linear_use *l, tri_stream *s,
                               tri_tensor *w) {
-  tri_tensor x = rows_of(p, index, l->first);
   bool       cut = is_cut(p, index, l->first);
+  tri_tensor x[TRI_MOST_BLOCKS];
+  int64_t    rows = 0;
 
-  *w = l->rows ? tri_rows(&x, l->row, l->rows) : x;
-  if (l->n > 1 && !cut) w->data = p->matrix;
-  for (int i = 0, rows = 0; l->n > 1 && i < l->n; i++, rows = (int)w->dim[0]) {
+  for (int i = 0; i < l->n; i++) x[i] = rows_of(p, index, l->first + i);
+  *w = l->rows ? tri_rows(&x[0], l->row, l->rows) : x[0];
+  if (l->blocks.n_out) return tri_params_put_blocks(p, &l->blocks, x, l->n, s, w);
+  if (l->n == 1) return TRI_OK;
+  if (!cut) w->data = p->matrix;
+  for (int i = 0; i < l->n; i++, rows = w->dim[0]) {
     tri_tensor to;
-    x = rows_of(p, index, l->first + i);
-    w->dim[0] = rows + x.dim[0];
-    to = tri_rows(w, rows, x.dim[0]);
-    if (!cut) TRI_TRY(copy(p, to.data, &x, s));
+    w->dim[0] = rows + x[i].dim[0];
+    to = tri_rows(w, rows, x[i].dim[0]);
+    if (!cut) TRI_TRY(copy(p, to.data, &x[i], s));
   }
   return TRI_OK;
 }

@@ -201,7 +201,7 @@ static void open_store(int ranks_per_node, bool train, bool rollout) {
           .device = test_device(), .ranks_per_node = ranks_per_node, .threads = 1, .tensor = tensor},
       se));
   OK(kernels()->linear_open(se->device, &spec, &linear));
-  spec = (tri_linear_spec){.n_out = LAYER_OUT / tensor, .n_in = LAYER_IN, .dtype = *dtype, .whole = linear};
+  spec = (tri_linear_spec){.n_out = LAYER_OUT / tensor, .n_in = layer_in, .dtype = *dtype, .whole = linear};
   OK(kernels()->linear_open(se->device, &spec, &linear_part));
   OK(kernels()->linear_size(linear, &bytes));
   OK(tri_ledger_add(se->ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "workspace", bytes.workspace,
