@@ -28,6 +28,7 @@
 extern "C" {
 #include "cuda_impl.h"
 }
+#include "base/dd.h"
 #include "device/formula.h"
 
 typedef uint16_t tri_bf16; /* an element of a bf16 array */
@@ -289,6 +290,15 @@ static inline unsigned tri_grid(const tri_stream *s, int64_t n, int threads) {
 template <class T> static __device__ __forceinline__ T tri_warp_sum(T v) {
 #pragma unroll
   for (int d = 16; d > 0; d /= 2) v += __shfl_xor_sync(~0u, v, d);
+  return v;
+}
+static __device__ __forceinline__ tri_dd &operator+=(tri_dd &a, tri_dd b) { return a = tri_dd_add(a, b); }
+static __device__ __forceinline__ tri_dd  tri_warp_sum(tri_dd v) {
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) {
+    tri_dd other = {__shfl_xor_sync(~0u, v.hi, d), __shfl_xor_sync(~0u, v.lo, d)};
+    v += other;
+  }
   return v;
 }
 static __device__ __forceinline__ float tri_warp_max(float v) {

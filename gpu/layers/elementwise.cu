@@ -5,7 +5,7 @@
 
 enum {
   THREADS = 256, /* chosen */
-  PARTS = 1024   /* partial sums of sumsq, f64, chosen */
+  PARTS = 1024   /* partial sums of sumsq, chosen */
 };
 
 /* Returns the blocks for n elements, with TRI_UNIT elements per thread and turn. */
@@ -118,35 +118,39 @@ tri_status tri_cuda_softcap_bwd(tri_stream *s, tri_out dx, tri_in y, float cap) 
                           THREADS, 0, s, dx->data, y->data, 1.0f / cap, n);
 }
 
-/* part[block] = sum of x^2 over elements [block each, (block + 1) each), f64. `each` is a multiple of
+/* part[block] = sum of x^2 over elements [block each, (block + 1) each). `each` is a multiple of
  * TRI_UNIT. The assignment of elements to threads depends on n alone. The grid is the parts. */
 template <bool VEC>
 __global__ void __launch_bounds__(THREADS)
-    sumsq_kernel(double *part, const float *x, int64_t n, int64_t each) {
+    sumsq_kernel(tri_dd *part, const float *x, int64_t n, int64_t each) {
   int64_t first = blockIdx.x * each, end = first + each < n ? first + each : n;
-  double  sum = 0;
+  tri_dd  sum = {0, 0};
 
   for (int64_t i = first + threadIdx.x * TRI_UNIT; i < end; i += THREADS * TRI_UNIT) {
     float v[8];
     tri_load8<VEC>(v, x + i, end - i);
 #pragma unroll
-    for (int j = 0; j < 8; j++) sum = fma((double)v[j], (double)v[j], sum);
+    for (int j = 0; j < 8; j++) { /* a square of an f32 is exact in f64 */
+      double square = (double)v[j] * (double)v[j], high = sum.hi + square, rest = high - sum.hi;
+      sum.lo += (sum.hi - (high - rest)) + (square - rest);
+      sum.hi = high;
+    }
   }
   sum = tri_block_sum<THREADS / 32>(sum);
   if (threadIdx.x == 0) part[blockIdx.x] = sum;
 }
 
 /* *sum += the parts. It runs as one block. */
-__global__ void __launch_bounds__(THREADS) sumsq_total_kernel(double *sum, const double *part, int n_parts) {
-  double total = 0;
+__global__ void __launch_bounds__(THREADS) sumsq_total_kernel(tri_dd *sum, const tri_dd *part, int n_parts) {
+  tri_dd total = {0, 0};
 
-  for (int i = threadIdx.x; i < n_parts; i += THREADS) total += part[i];
+  for (int i = threadIdx.x; i < n_parts; i += THREADS) total = tri_dd_add(total, part[i]);
   total = tri_block_sum<THREADS / 32>(total);
-  if (threadIdx.x == 0) *sum += total;
+  if (threadIdx.x == 0) *sum = tri_dd_add(*sum, total);
 }
 
 /* Tested against tri_cpu_sumsq. */
-tri_status tri_cuda_sumsq(tri_stream *s, double *sum, tri_in x) {
+tri_status tri_cuda_sumsq(tri_stream *s, tri_dd *sum, tri_in x) {
   int64_t n = tri_tensor_count(x), units = tri_blocks(n, THREADS * TRI_UNIT);
   int64_t each = tri_blocks(units, PARTS) * THREADS * TRI_UNIT, parts = n > 0 ? tri_blocks(n, each) : 0;
   void   *part = tri_cuda_scratch(s);

@@ -292,14 +292,16 @@ static tri_status open_scope(const tri_runtime *rt, tri_scope scope, tri_comm *c
   return TRI_OK;
 }
 
-/* Collective over world. Finds out whether all ranks of c are on one machine. */
+/* Collective over world. Finds out whether the ranks of each node are on one machine. */
 static tri_status find_near(const tri_runtime *rt, tri_comm *c) {
-  int leader = rt->world_rank, least, most;
+  int leader = rt->world_rank, least, most, apart;
 
   TRI_MPI(MPI_Allreduce(MPI_IN_PLACE, &leader, 1, MPI_INT, MPI_MIN, *(MPI_Comm *)rt->mpi_machine));
   TRI_MPI(MPI_Allreduce(&leader, &least, 1, MPI_INT, MPI_MIN, mpi_of(c)));
   TRI_MPI(MPI_Allreduce(&leader, &most, 1, MPI_INT, MPI_MAX, mpi_of(c)));
-  c->near = least == most && c->size > 1;
+  apart = least != most;
+  TRI_MPI(MPI_Allreduce(MPI_IN_PLACE, &apart, 1, MPI_INT, MPI_MAX, *(MPI_Comm *)rt->mpi_world));
+  c->near = !apart && c->size > 1;
   return TRI_OK;
 }
 
@@ -449,6 +451,25 @@ tri_status tri_host_sum(tri_comm *c, double *x, int64_t n) {
   if (is_alone(c)) return TRI_OK;
   enter(c, "sum");
   return left(sum(c, x, n), n > 0);
+}
+
+static tri_status sum_dd(tri_comm *c, tri_dd *x) {
+  tri_dd    *all = NULL;
+  tri_status st = TRI_OK;
+
+  TRI_TRY(TRI_ALLOC(all, c->size));
+  TRI_MPI_DONE(tri_pause_all_gather(x, 2, MPI_DOUBLE, all, mpi_of(c)));
+  *x = all[0];
+  for (int r = 1; r < c->size; r++) *x = tri_dd_add(*x, all[r]);
+done:
+  TRI_FREE(all);
+  return st;
+}
+
+tri_status tri_host_sum_dd(tri_comm *c, tri_dd *x) {
+  if (is_alone(c)) return TRI_OK;
+  enter(c, "sum");
+  return left(sum_dd(c, x), true);
 }
 
 static tri_status max(tri_comm *c, int64_t *x, int64_t n) {

@@ -3,6 +3,7 @@
 #ifndef TRI_COMM_H
 #define TRI_COMM_H
 
+#include "base/dd.h"
 #include "base/tensor.h"
 #include "device/device.h"
 #include "place.h"
@@ -25,8 +26,8 @@ struct tri_runtime;
  * slice, in its natural order. With t = L a rank's piece is its slice, and nothing moves. If neighbours
  * held one model (i = l % t), the pieces of slice i would lie on ranks with other slices. Each rank would
  * then have to gather the pieces of all ranks of its node. With t = 1, TRI_TENSOR holds this rank alone,
- * and TRI_MATES the node. The parameter store does not store such pieces yet. It gathers whole units and
- * keeps its slice of them (residence_slice.c), so nothing uses TRI_MATES.
+ * and TRI_MATES the node. The parameter store stores such pieces (state/layout.h) and gathers slices of them
+ * (state/residence_slice.c).
  *
  * Headers also speak of the parameter scope and the gradient scope. These are the ranks among which
  * shard.params and shard.grads divide a model: TRI_NODE for `node`, TRI_WORLD for `world`, and this rank
@@ -150,8 +151,8 @@ struct tri_comm {
   tri_comm_way        way;
   tri_scope           scope;
   int                 rank, size;
-  /* True for a TRI_NODE scope with several ranks, all on one machine, that may share host memory. False for
-   * other scopes. */
+  /* True for a TRI_NODE scope with several ranks that may share host memory. Then all ranks of each node are
+   * on one machine. False for other scopes. */
   bool near;
   /* MPI_Comm *, owned, for the control plane and HDF5. NULL: a pretended communicator with rank 0 alone
    * (session.h). */
@@ -262,6 +263,7 @@ void tri_comm_traffic_begin(tri_comm *c);
 /* The control plane. It always uses MPI on host memory and blocks. Collective over c, all that follow. Sums
  * are made in rank order. */
 TRI_CHECKED tri_status tri_host_sum(tri_comm *c, double *x, int64_t n);
+TRI_CHECKED tri_status tri_host_sum_dd(tri_comm *c, tri_dd *x);
 TRI_CHECKED tri_status tri_host_max(tri_comm *c, int64_t *x, int64_t n);
 TRI_CHECKED tri_status tri_host_bcast(tri_comm *c, void *buf, size_t bytes, int root);
 /* Gives every rank the bytes of all ranks, one after the other in rank order. counts [size] receives the

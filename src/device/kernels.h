@@ -25,6 +25,7 @@
 #ifndef TRI_KERNELS_H
 #define TRI_KERNELS_H
 
+#include "base/dd.h"
 #include "base/tensor.h"
 #include "device.h"
 
@@ -347,8 +348,9 @@ typedef tri_status tri_rows_add_fn(tri_stream *s, tri_out dx, tri_in dy, tri_in 
 typedef tri_status tri_axpby_fn(tri_stream *s, tri_out y, float a, tri_in x, float b);
 /* Converts between f32 and a 16-bit type. */
 typedef tri_status tri_cast_fn(tri_stream *s, tri_out y, tri_in x);
-/* sum f64 [1] += squares of x f32, in an order independent of the thread count. */
-typedef tri_status tri_sumsq_fn(tri_stream *s, double *sum, tri_in x);
+/* *sum += squares of x f32, in an order independent of the thread count. How x is cut into calls, and their
+ * order, practically never changes sum->hi (base/dd.h). */
+typedef tri_status tri_sumsq_fn(tri_stream *s, tri_dd *sum, tri_in x);
 /* w, m, v f32 [n] updated with g f32 [n]. half bf16 or f16 [n] = the new w, or NULL. */
 typedef tri_status tri_adamw_fn(tri_stream *s, tri_out w, tri_out m, tri_out v, tri_out half, tri_in g,
                                 const tri_adamw_rule *rule);

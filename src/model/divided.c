@@ -78,7 +78,7 @@ static tri_status make_slice(tri_model *m, int unit) {
     use->row = use->rows * m->divided.i;
     if (use->row > m->shape.V - use->rows) use->row = m->shape.V - use->rows;
   }
-  tri_unit_layout(u);
+  tri_unit_cut(&m->unit[unit], u, &m->opt.place);
   return TRI_OK;
 }
 

@@ -57,9 +57,12 @@ static tri_status hash_param(tri_params *p, int u, int i, const array *a, tri_sh
   return TRI_OK;
 }
 
-/* The f32 state of this kind on this rank. */
+/* The f32 state of this kind on this rank. Weights in f32 are their own master copy. */
 static array state_of(const tri_params *p, int u, tri_state_kind kind) {
-  return (array){tri_params_state(p, &p->unit[u], kind), p->layout.plan.optim, sizeof(float)};
+  const float *state = p->unit[u].state[kind];
+
+  return state ? (array){state, p->layout.plan.optim, sizeof *state}
+               : (array){p->unit[u].weight, p->layout.plan.params, sizeof *state};
 }
 
 /* Hashes this rank's piece of every tensor in files, so that each element is hashed once over all ranks. */

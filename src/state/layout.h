@@ -25,6 +25,7 @@ typedef struct tri_param_spec {
   bool     added;  /* part of a scalar head. Files of language models lack it, and then it starts by init */
   bool     joined; /* lies directly behind the previous param, as rows of one fused matrix or of its bias */
   bool     waits;  /* its gradient is 0 as long as another param is 0 */
+  bool     cut;    /* a field of its own, set by tri_unit_cut */
   int64_t  offset; /* first element in the unit's flat buffer, set by tri_unit_layout */
 } tri_param_spec;
 
@@ -55,31 +56,42 @@ typedef struct tri_unit_spec {
   tri_param_spec *param;  /* [n_param], owned by the unit's maker */
   tri_linear_use *linear; /* [n_linear], owned by the unit's maker, in the order of their params */
   int64_t         count;  /* flat elements before padding, set by tri_unit_layout */
+  int64_t         cut;    /* flat elements of its cut params and the gaps between, set by tri_unit_cut */
 } tri_unit_spec;
 
 /* Gives every param its offset. A joined param lies right behind the previous one, and the others are aligned
  * to 64 elements. */
-void    tri_unit_layout(tri_unit_spec *u);
+void tri_unit_layout(tri_unit_spec *u);
+/* Cuts the matrices that have only part of their rows in the unit's slice (tri_params_opt), so that a rank
+ * stores rows of its slice. They get the first offsets, aligned to 64 elements in every share too. Cuts none
+ * if the ranks do not divide one of them evenly. */
+void    tri_unit_cut(tri_unit_spec *u, const tri_unit_spec *slice, const tri_place *at);
 int64_t tri_param_count(const tri_param_spec *s);
 
 /* A model's units and their division among the ranks. A unit's flat buffer has its params at their offsets,
- * then padding of zeros, so that every scope divides it into equal shares. */
+ * then padding of zeros. It consists of fields, and every scope divides each field into equal parts. A rank's
+ * share is its part of each field, one behind the other. Each cut param is a field, and the rest of the unit
+ * is one. A node's part l of a cut field has rows of slice l / mates (comm.h). */
 typedef struct tri_layout {
   const tri_unit_spec *unit; /* borrowed */
   tri_shard_plan       plan; /* new weights are computed in the share of plan.optim */
   tri_place            place;
+  bool                 fields; /* cut params are fields. Otherwise each unit is one field */
 } tri_layout;
+
+enum { TRI_MOST_FIELDS = 16 }; /* of a unit */
 
 /* Pure, all that follow. A store that is not trained only has new weights from files, in the share of
  * plan.params. */
 tri_layout tri_layout_make(const tri_unit_spec *unit, tri_shard_plan plan, tri_place place, bool train);
-int64_t    tri_layout_padded(const tri_layout *l, int u);
-/* Returns this rank's share of unit u if scope s divides it. Only this function computes it. A share is one
- * range, and the shares of successive ranks lie one behind the other, as the collectives of the store need
- * it. A divided model will cut a unit's params apart. Then a share becomes several ranges, one behind the
- * other in memory, and its callers walk them. */
-tri_range tri_layout_share(const tri_layout *l, int u, tri_shard_scope s);
-/* Returns the index of the unit's flat element in the array of that share. The share must contain it. */
+/* Returns the elements of a share of scope s, and those of the flat buffer. */
+int64_t tri_layout_count(const tri_layout *l, int u, tri_shard_scope s);
+int64_t tri_layout_padded(const tri_layout *l, int u);
+int     tri_layout_fields(const tri_layout *l, int u);
+/* Returns this rank's part of field f of unit u if scope s divides it, in flat elements. Only this function
+ * computes it. The parts of successive ranks lie one behind the other, as collectives need it. */
+tri_range tri_layout_share(const tri_layout *l, int u, int f, tri_shard_scope s);
+/* Returns the index of the unit's flat element in the array of this rank's share, which must contain it. */
 int64_t tri_layout_at(const tri_layout *l, int u, tri_shard_scope s, int64_t element);
 /* Returns the elements of unit[u].param[i] within that share, counted from the first of the param. Without
  * any it returns {0, 0}. */

@@ -67,7 +67,6 @@ static tri_status give_up(tri_params *p, bool expected, tri_stream *s) {
 
 tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, const tri_optim_now *now, tri_stream *s,
                           double *grad_norm, bool *applied) {
-  tri_comm      *c = tri_params_optim_comm(p);
   double         factor = 1 / now->loss_scale;
   tri_adamw_rule rule = {
       (float)now->learning_rate, (float)opt->beta1, (float)opt->beta2, (float)opt->eps, 0, 0, now->update};
@@ -79,7 +78,6 @@ tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, const tri_opt
   span = tri_trace_begin(trace, TRI_LANE_COMPUTE, (tri_trace_note){.what = "gradient norm"}, s);
   TRI_TRY(tri_params_grad_sumsq(p, s, &sum)); /* padding is zero and adds nothing */
   tri_trace_end(trace, span, s);
-  if (c && c->size > 1) TRI_TRY(tri_host_sum(c, &sum, 1));
   *grad_norm = sqrt(sum) * factor;
   *applied = isfinite(sum);
   if (!*applied) return give_up(p, now->overflows, s);

@@ -9,14 +9,17 @@ typedef tri_param_unit unit;
 
 enum { FILL_ELEMENTS = 1 << 20 }; /* chosen, at most 4 MiB of host memory while loading */
 
-/* Announces the collectives of params_gather.c and params_grad.c to the communicators. The third one is for
- * filling. */
+/* Announces the store's collectives to the communicators. The third one is for filling. */
 static void expect(const tri_params *p) {
   tri_shard_plan plan = p->layout.plan;
 
   tri_comm_expect(tri_params_comm(p, plan.params), TRI_ALL_GATHER);
   tri_comm_expect(tri_params_comm_between(p, plan.params, plan.optim), TRI_ALL_GATHER);
   tri_comm_expect(tri_params_comm_between(p, plan.optim, TRI_SHARD_WORLD), TRI_ALL_GATHER);
+  if (p->layout.fields) { /* residence_slice.c */
+    tri_comm_expect(tri_params_comm_between(p, TRI_SHARD_NODE, plan.params), TRI_ALL_GATHER);
+    tri_comm_expect(p->comm[TRI_MATES], TRI_ALL_GATHER);
+  }
   if (!p->opt.train) return;
   tri_comm_expect(tri_params_comm(p, plan.grads), TRI_REDUCE_SCATTER);
   tri_comm_expect(tri_params_stage(p, 0), TRI_REDUCE_SCATTER);
@@ -33,6 +36,7 @@ static tri_status choose(tri_params *p) {
                  : all                                          ? &tri_residence_segment
                                                                 : &tri_residence_ring;
   p->optim_memory = p->opt.offload && p->opt.train ? TRI_MEM_PINNED : TRI_MEM_DEVICE;
+  p->layout.fields = p->opt.slice && p->residence->in_slots;
   return p->opt.slice ? tri_slices_open(p) : TRI_OK;
 }
 
@@ -122,12 +126,6 @@ static tri_status cast_master(tri_params *p, int index, tri_stream *s) {
   return tri_params_optim_each(p, index, 1u << TRI_STATE_WEIGHT, 0, cast_part, &p->opt.dtype, s);
 }
 
-/* Returns the address of the unit's flat element `at` in this kind of f32 state. */
-static float *state_at(const tri_params *p, const unit *u, tri_state_kind kind, int64_t at) {
-  return tri_params_state(p, u, kind) +
-         tri_layout_at(&p->layout, tri_params_index(p, u), p->layout.plan.optim, at);
-}
-
 /* True if this kind of state is the weights in their compute type. */
 static bool is_compute(const unit *u, tri_state_kind kind) {
   return kind == TRI_STATE_WEIGHT && !u->state[TRI_STATE_WEIGHT];
@@ -144,7 +142,7 @@ static tri_status put(tri_params *p, unit *u, tri_state_kind kind, int64_t at, f
     }
     return p->device->ops->copy(s, tri_params_weight_at(p, u, at), from, (size_t)n * sizeof(uint16_t));
   }
-  return p->device->ops->copy(s, state_at(p, u, kind, at), from, (size_t)n * 4);
+  return p->device->ops->copy(s, tri_params_state_at(p, u, kind, at), from, (size_t)n * 4);
 }
 
 static tri_status fill_unit(tri_params *p, int index, tri_state_kind kind, tri_fill_fn fill, void *ctx,
@@ -178,10 +176,11 @@ tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill,
   for (int i = 0; i < p->opt.n_unit; i++) {
     unit *u = &p->unit[i];
     if (is_compute(u, kind))
-      TRI_TRY(tri_offload_spread(p, u, tri_params_weight_at(p, u, tri_params_optim_share(p, u).begin),
-                                 p->opt.dtype, p->residence->memory, s));
+      TRI_TRY(tri_offload_spread(
+          p, u, tri_params_weight_at(p, u, tri_params_share(p, u, 0, p->layout.plan.optim).begin),
+          p->opt.dtype, p->residence->memory, s));
     else
-      TRI_TRY(tri_offload_spread(p, u, tri_params_state(p, u, kind), TRI_F32, p->optim_memory, s));
+      TRI_TRY(tri_offload_spread(p, u, u->state[kind], TRI_F32, p->optim_memory, s));
     if (kind == TRI_STATE_WEIGHT) TRI_TRY(cast_master(p, i, s));
     if (kind == TRI_STATE_WEIGHT) TRI_TRY(tri_params_publish(p, i, s));
   }
@@ -211,7 +210,7 @@ tri_status tri_params_read(tri_params *p, tri_state_kind kind, int index, int i,
     }
     return TRI_OK;
   }
-  TRI_TRY(p->device->ops->copy(s, host, state_at(p, u, kind, at), (size_t)count * 4));
+  TRI_TRY(p->device->ops->copy(s, host, tri_params_state_at(p, u, kind, at), (size_t)count * 4));
   return p->device->ops->stream_sync(s);
 }
 

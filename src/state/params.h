@@ -108,20 +108,21 @@ typedef struct tri_optim_view {
   uint16_t *half; /* weights in the compute type, or NULL if that is f32 */
 } tri_optim_view;
 typedef tri_status (*tri_optim_work)(void *ctx, const tri_optim_view *part, tri_stream *s);
-/* Not collective. Queues work for the whole share in parts. Without offload there is one part. With offload,
- * parts have the size of the device buffers, and their copies run beside the work. reads and writes are sets
- * of 1 << tri_state_kind. `work` must not touch other arrays of a part except half and the gradient. */
+/* Not collective. Queues work for the whole share in parts. Without offload each field is one part
+ * (layout.h). With offload, parts also have at most the size of the device buffers, and their copies run
+ * beside the work. reads and writes are sets of 1 << tri_state_kind. `work` must not touch other arrays of a
+ * part except half and the gradient. */
 TRI_CHECKED tri_status tri_params_optim_each(tri_params *p, int unit, unsigned reads, unsigned writes,
                                              tri_optim_work work, void *ctx, tri_stream *s);
-/* This rank's optimizer share of a unit's reduced gradient, f32 [range.count], from flat element range.begin
- * on. Borrowed. */
+/* This rank's optimizer share of a field of a unit's reduced gradient, f32 [range.count], from flat element
+ * range.begin on. Borrowed. A store without slices has one field a unit (layout.h). */
 typedef struct tri_grad_view {
   tri_range range;
   float    *grad;
 } tri_grad_view;
-tri_grad_view tri_params_grad_view(tri_params *p, int unit);
-/* Not collective. Computes the sum of squares of this rank's optimizer share of the gradient. The host
- * waits. */
+tri_grad_view tri_params_grad_view(tri_params *p, int unit, int field);
+/* Collective over the ranks with other optimizer shares. Computes the sum of squares of the gradient. Its value
+ * in f64 practically never depends on the division into shares (base/dd.h). The host waits. */
 TRI_CHECKED tri_status tri_params_grad_sumsq(tri_params *p, tri_stream *s, double *sum);
 /* Collective over world. Sets *name to the first tensor in backward order whose gradient is not finite,
  * within a unit to the first one, or to NULL if there is none. */
@@ -129,8 +130,6 @@ TRI_CHECKED tri_status tri_params_grad_nonfinite(tri_params *p, tri_stream *s, c
 /* Not collective. For a store with an average, computes average = ema_beta average + (1 - ema_beta) weights
  * on this rank's optimizer share, in f32. With `start` computes average = weights. */
 TRI_CHECKED tri_status tri_params_average(tri_params *p, bool start, tri_stream *s);
-/* Returns the communicator over which optimizer shares differ, or NULL if every rank holds all of them. */
-tri_comm *tri_params_optim_comm(tri_params *p);
 /* Collective over world, after the update of the unit's share, including half, has been queued in s. Starts
  * sending the new weights to every rank that holds them, beside later work in s. */
 TRI_CHECKED tri_status tri_params_publish(tri_params *p, int unit, tri_stream *s);

@@ -195,9 +195,12 @@ tri_status tri_params_publish(tri_params *p, int index, tri_stream *s) {
 
   if (u->own) TRI_TRY(tri_slot_forget(p, u->own, s));
   TRI_TRY(finish_news(p, s));
-  p->news.unit = c && c->size > 1 ? u : NULL;
-  return tri_params_spread(p, u, u->weight, p->opt.dtype, p->layout.plan.params, p->layout.plan.optim, s,
-                           &p->news.req);
+  if (!c || c->size == 1) return TRI_OK;
+  p->news.unit = u;
+  return tri_params_exchange(p, u,
+                             &(tri_exchange){"new weights", TRI_ALL_GATHER, p->layout.plan.params,
+                                             p->layout.plan.optim, u->weight, NULL, p->opt.dtype},
+                             s, &p->news.req);
 }
 
 tri_status tri_params_publish_end(tri_params *p, tri_stream *s) {

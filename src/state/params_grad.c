@@ -48,14 +48,17 @@ static slot *grad_slot(tri_params *p, int index) {
 
 static tri_status start_stage(tri_params *p, int k, unit *u, tri_stream *s) {
   tri_param_flight *f = &p->last[k];
-  tri_grad_view     mine = tri_params_optim_grad(p, u);
+  tri_shard_plan    plan = p->layout.plan;
 
   f->unit = u;
-  tri_params_carry(p, u, "gradients");
   if (k == 0)
-    return tri_reduce_scatter(tri_params_stage(p, k), mine.grad, u->acc, mine.range.count, TRI_F32, TRI_SUM,
-                              s, &f->req);
-  return tri_all_reduce(tri_params_stage(p, k), mine.grad, mine.range.count, TRI_F32, TRI_SUM, s, &f->req);
+    return tri_params_exchange(
+        p, u, &(tri_exchange){"gradients", TRI_REDUCE_SCATTER, plan.grads, plan.optim, u->acc, NULL, TRI_F32},
+        s, &f->req);
+  tri_params_carry(p, u, "gradients"); /* its fields lie one behind the other here */
+  return tri_all_reduce(tri_params_stage(p, k),
+                        tri_params_acc_at(p, u, tri_params_share(p, u, 0, plan.optim).begin),
+                        tri_params_count(p, u, plan.optim), TRI_F32, TRI_SUM, s, &f->req);
 }
 
 /* Collective. The accumulator of u is complete, or u is NULL and no more units come. Waits for running
@@ -76,20 +79,20 @@ static tri_status reduce_last(tri_params *p, unit *u, tri_stream *s) {
 /* Collective over the gradient scope. Waits for the running reduction of a micro-batch, and adds it to the
  * accumulator unless that is fresh. */
 static tri_status finish_reduce(tri_params *p, tri_stream *s) {
-  slot      *sl = p->pending;
-  unit      *u;
-  tri_range  r;
-  tri_tensor acc, part;
+  slot *sl = p->pending;
+  unit *u;
 
   if (!sl) return TRI_OK;
   p->pending = NULL;
   u = &p->unit[sl->unit];
   sl->unit = -1;
   TRI_TRY(tri_comm_wait(tri_params_comm(p, p->layout.plan.grads), &sl->req, s));
-  r = tri_params_share(p, u, p->layout.plan.grads);
-  acc = tri_view1(u->acc, TRI_F32, r.count);
-  part = tri_view1(sl->grad + r.begin, TRI_F32, r.count);
-  if (!u->fresh) TRI_TRY(tri_params_kernels(p)->axpby(s, &acc, 1.0f, &part, 1.0f));
+  for (int f = 0; f < tri_params_fields(p, u) && !u->fresh; f++) {
+    tri_range  r = tri_params_share(p, u, f, p->layout.plan.grads);
+    tri_tensor acc = tri_view1(tri_params_acc_at(p, u, r.begin), TRI_F32, r.count),
+               part = tri_view1(sl->grad + r.begin, TRI_F32, r.count);
+    TRI_TRY(tri_params_kernels(p)->axpby(s, &acc, 1.0f, &part, 1.0f));
+  }
   u->fresh = false;
   return sl->last ? reduce_last(p, u, s) : TRI_OK;
 }
@@ -137,9 +140,8 @@ tri_status tri_params_grad(tri_params *p, int index, tri_stream *s, tri_weights 
 }
 
 tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool last) {
-  unit     *u = &p->unit[index];
-  tri_range r = tri_params_share(p, u, p->layout.plan.grads);
-  slot     *before = p->pending, *sl;
+  unit *u = &p->unit[index];
+  slot *before = p->pending, *sl;
 
   TRI_ASSERT(u->grad_open);
   u->grad_open = false;
@@ -147,9 +149,11 @@ tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool la
   sl = grad_slot(p, index);
   TRI_ASSERT(sl && sl->unit == index && sl != before);
   TRI_TRY(finish_reduce(p, s));
-  tri_params_carry(p, u, "gradients");
-  TRI_TRY(tri_reduce_scatter(tri_params_comm(p, p->layout.plan.grads), u->fresh ? u->acc : sl->grad + r.begin,
-                             sl->grad, r.count, TRI_F32, TRI_SUM, s, &sl->req));
+  TRI_TRY(
+      tri_params_exchange(p, u,
+                          &(tri_exchange){"gradients", TRI_REDUCE_SCATTER, TRI_SHARD_NONE,
+                                          p->layout.plan.grads, sl->grad, u->fresh ? u->acc : NULL, TRI_F32},
+                          s, &sl->req));
   sl->last = last;
   p->pending = sl;
   return TRI_OK;
@@ -170,15 +174,16 @@ tri_status tri_params_grad_settle(tri_params *p, tri_stream *s) {
 
 /* ---- the update ---- */
 
-tri_grad_view tri_params_grad_view(tri_params *p, int index) {
-  unit *u = &p->unit[index];
+tri_grad_view tri_params_grad_view(tri_params *p, int index, int field) {
+  unit     *u = &p->unit[index];
+  tri_range r = tri_params_share(p, u, field, p->layout.plan.optim);
 
   TRI_ASSERT(!p->pending && !p->last[0].unit && !p->last[1].unit && !u->fresh && p->opt.train);
-  return tri_params_optim_grad(p, u);
+  return (tri_grad_view){r, tri_params_acc_at(p, u, r.begin)};
 }
 
 /* Copies the sum on the device to *sum. The host waits. */
-static tri_status get_sum(tri_params *p, tri_stream *s, double *sum) {
+static tri_status get_sum(tri_params *p, tri_stream *s, tri_dd *sum) {
   TRI_TRY(p->device->ops->copy(s, p->host_sum, p->sum, sizeof *p->sum));
   TRI_TRY(p->device->ops->stream_sync(s));
   *sum = *p->host_sum;
@@ -186,16 +191,21 @@ static tri_status get_sum(tri_params *p, tri_stream *s, double *sum) {
 }
 
 tri_status tri_params_grad_sumsq(tri_params *p, tri_stream *s, double *sum) {
-  TRI_TRY(p->device->ops->fill(s, p->sum, 0, sizeof *p->sum));
-  for (int i = 0; i < p->opt.n_unit; i++) {
-    tri_grad_view v = tri_params_grad_view(p, i);
-    tri_tensor    g = tri_view1(v.grad, TRI_F32, v.range.count);
-    TRI_TRY(tri_params_kernels(p)->sumsq(s, p->sum, &g));
-  }
-  return get_sum(p, s, sum);
-}
+  tri_comm *c = tri_params_comm(p, p->layout.plan.optim);
+  tri_dd    total;
 
-tri_comm *tri_params_optim_comm(tri_params *p) { return tri_params_comm(p, p->layout.plan.optim); }
+  TRI_TRY(p->device->ops->fill(s, p->sum, 0, sizeof *p->sum));
+  for (int i = 0; i < p->opt.n_unit; i++)
+    for (int f = 0; f < tri_params_fields(p, &p->unit[i]); f++) {
+      tri_grad_view v = tri_params_grad_view(p, i, f);
+      tri_tensor    g = tri_view1(v.grad, TRI_F32, v.range.count);
+      TRI_TRY(tri_params_kernels(p)->sumsq(s, p->sum, &g));
+    }
+  TRI_TRY(get_sum(p, s, &total));
+  if (c) TRI_TRY(tri_host_sum_dd(c, &total));
+  *sum = total.hi;
+  return TRI_OK;
+}
 
 void tri_params_grad_clear(tri_params *p) {
   for (int i = 0; i < p->opt.n_unit; i++) p->unit[i].fresh = true;
@@ -205,18 +215,18 @@ void tri_params_grad_clear(tri_params *p) {
 
 /* Sets *faulty if this rank's share of the gradient of unit[u].param[i] has a number that is not finite. */
 static tri_status is_faulty(tri_params *p, int u, int i, tri_stream *s, bool *faulty) {
-  tri_grad_view v = tri_params_grad_view(p, u);
-  tri_range     r = tri_layout_piece(&p->layout, u, i, p->layout.plan.optim);
-  int64_t       at = p->opt.unit[u].param[i].offset + r.begin - v.range.begin;
-  tri_tensor    g = tri_view1(v.grad + (r.count ? at : 0), TRI_F32, r.count);
-  double        sum;
+  tri_range  r = tri_layout_piece(&p->layout, u, i, p->layout.plan.optim);
+  tri_tensor g;
+  tri_dd     sum;
 
   *faulty = false;
   if (!r.count) return TRI_OK;
+  g = tri_view1(tri_params_acc_at(p, &p->unit[u], p->opt.unit[u].param[i].offset + r.begin), TRI_F32,
+                r.count);
   TRI_TRY(p->device->ops->fill(s, p->sum, 0, sizeof *p->sum));
   TRI_TRY(tri_params_kernels(p)->sumsq(s, p->sum, &g));
   TRI_TRY(get_sum(p, s, &sum));
-  *faulty = !isfinite(sum);
+  *faulty = !isfinite(sum.hi);
   return TRI_OK;
 }
 

@@ -82,7 +82,7 @@ struct tri_params {
   tri_grad_slot *pending;                  /* slot of a micro-batch's running reduction */
   tri_param_flight last[TRI_PARAM_STAGES]; /* an accumulator's last reductions */
   tri_param_flight news;                   /* new weights on their way to their holders */
-  double          *sum, *host_sum;         /* f64 [1], on the device and pinned */
+  tri_dd          *sum, *host_sum;         /* [1], on the device and pinned */
   void            *matrix; /* A, space for the largest matrix made of blocks or joined rows, or NULL */
   size_t           matrix_bytes;
   tri_shared      *shared;  /* owned, or NULL if the ranks of a node share nothing */
@@ -108,47 +108,52 @@ static inline int64_t tri_params_padded(const tri_params *p, const tri_param_uni
 static inline void *tri_params_flat(const tri_param_unit *u, const tri_param_slot *sl) {
   return u->whole ? u->whole : sl->flat;
 }
-/* Returns this rank's share of the unit if scope s divides it. The next two are for the optimizer's scope, of
- * the elements and of the gradient in the accumulator. */
-static inline tri_range tri_params_share(const tri_params *p, const tri_param_unit *u, tri_shard_scope s) {
-  return tri_layout_share(&p->layout, tri_params_index(p, u), s);
+/* As tri_layout_count, tri_layout_fields, tri_layout_share and tri_layout_at. */
+static inline int64_t tri_params_count(const tri_params *p, const tri_param_unit *u, tri_shard_scope s) {
+  return tri_layout_count(&p->layout, tri_params_index(p, u), s);
 }
-static inline tri_range tri_params_optim_share(const tri_params *p, const tri_param_unit *u) {
-  return tri_params_share(p, u, p->layout.plan.optim);
+static inline int tri_params_fields(const tri_params *p, const tri_param_unit *u) {
+  return tri_layout_fields(&p->layout, tri_params_index(p, u));
 }
-static inline tri_grad_view tri_params_optim_grad(const tri_params *p, const tri_param_unit *u) {
-  tri_range r = tri_params_optim_share(p, u);
-  int64_t   at = tri_layout_at(&p->layout, tri_params_index(p, u), p->layout.plan.grads, r.begin);
-  return (tri_grad_view){r, u->acc ? u->acc + at : NULL};
+static inline tri_range tri_params_share(const tri_params *p, const tri_param_unit *u, int field,
+                                         tri_shard_scope s) {
+  return tri_layout_share(&p->layout, tri_params_index(p, u), field, s);
 }
-/* Returns the address of the unit's flat element `element` in this rank's share of the weights. */
+static inline int64_t tri_params_at(const tri_params *p, const tri_param_unit *u, tri_shard_scope s,
+                                    int64_t element) {
+  return tri_layout_at(&p->layout, tri_params_index(p, u), s, element);
+}
+/* Return the address of a flat element of the unit in this rank's share of the weights, of the accumulator,
+ * and of this kind of f32 state, NULL if it is not kept. For the weights, that is the master copy or the
+ * weights themselves. TRI_STATE_WEIGHT is not valid for a frozen 16-bit store. */
 static inline void *tri_params_weight_at(const tri_params *p, const tri_param_unit *u, int64_t element) {
-  int64_t at = tri_layout_at(&p->layout, tri_params_index(p, u), p->layout.plan.params, element);
-  if (!u->weight) return NULL; /* a unit of adapters may have no params */
-  return (char *)u->weight + (size_t)at * tri_params_weight_bytes(p);
+  int64_t at = tri_params_at(p, u, p->layout.plan.params, element);
+  return u->weight ? (char *)u->weight + (size_t)at * tri_params_weight_bytes(p) : NULL; /* or no params */
 }
-/* Returns this kind of f32 state of the optimizer share, for the weights the master copy or the weights
- * themselves. TRI_STATE_WEIGHT is not valid for a frozen 16-bit store. */
-static inline float *tri_params_state(const tri_params *p, const tri_param_unit *u, tri_state_kind kind) {
-  if (kind != TRI_STATE_WEIGHT || u->state[kind]) return u->state[kind];
-  return tri_params_weight_at(p, u, tri_params_optim_share(p, u).begin);
+static inline float *tri_params_acc_at(const tri_params *p, const tri_param_unit *u, int64_t element) {
+  int64_t at = tri_params_at(p, u, p->layout.plan.grads, element);
+  return u->acc ? u->acc + at : NULL;
 }
-/* Returns the communicator of the ranks among which scope s divides, or NULL for none. */
-static inline tri_comm *tri_params_comm(const tri_params *p, tri_shard_scope s) {
-  return s == TRI_SHARD_NONE ? NULL : p->comm[s == TRI_SHARD_NODE ? TRI_NODE : TRI_WORLD];
+static inline float *tri_params_state_at(const tri_params *p, const tri_param_unit *u, tri_state_kind kind,
+                                         int64_t element) {
+  if (u->state[kind]) return u->state[kind] + tri_params_at(p, u, p->layout.plan.optim, element);
+  return kind == TRI_STATE_WEIGHT ? tri_params_weight_at(p, u, element) : NULL;
 }
-/* True if scope s divides anything. */
-static inline bool tri_params_splits(const tri_params *p, tri_shard_scope s) {
-  tri_comm *c = tri_params_comm(p, s);
-  return c && c->size > 1;
-}
-/* Returns the communicator of the finer shares `from` within the coarser share `to`, or NULL if both are
- * equal. */
+/* Returns the communicator of the ranks among which the coarser share `to` divides into finer shares `from`,
+ * or NULL if both are equal. */
 static inline tri_comm *tri_params_comm_between(const tri_params *p, tri_shard_scope to,
                                                 tri_shard_scope from) {
   if (to == from) return NULL;
   if (from == TRI_SHARD_NODE) return p->comm[TRI_NODE];
   return p->comm[to == TRI_SHARD_NODE ? TRI_CROSS : TRI_WORLD];
+}
+/* The same for a whole unit. The second is true if scope s divides anything. */
+static inline tri_comm *tri_params_comm(const tri_params *p, tri_shard_scope s) {
+  return tri_params_comm_between(p, TRI_SHARD_NONE, s);
+}
+static inline bool tri_params_splits(const tri_params *p, tri_shard_scope s) {
+  tri_comm *c = tri_params_comm(p, s);
+  return c && c->size > 1;
 }
 /* Returns the communicator of stage k of an accumulator's last reduction. Stage 0 goes from the gradient
  * share to the optimizer share, and stage 1 over replicas of the same share. NULL if the plan has no such
@@ -192,6 +197,19 @@ static inline tri_param_unit *tri_params_shown(const tri_params *p, int index) {
   return p->held && p->slice ? &p->slice[index] : &p->unit[index];
 }
 
+/* A collective between the coarser share `to` of a unit in the array `whole`, and the finer shares `from` in
+ * the array `share` of each rank. share NULL: this rank's share lies in its place in `whole`. */
+typedef struct tri_exchange {
+  const char     *what; /* for messages and the trace (tri_params_carry) */
+  tri_coll_kind   kind; /* TRI_ALL_GATHER brings `share` to `whole`, TRI_REDUCE_SCATTER the reverse */
+  tri_shard_scope to, from;
+  void           *whole, *share;
+  tri_dtype       dtype;
+} tri_exchange;
+/* offload.c. Collective over the ranks among which `to` divides into `from`. Starts it for all fields of u.
+ * req is used as in tri_all_gather. */
+TRI_CHECKED tri_status tri_params_exchange(const tri_params *p, const tri_param_unit *u,
+                                           const tri_exchange *x, tri_stream *s, tri_req *req);
 /* params_gather.c. Not collective. Allocates u's views, and computes the sizes of its packed forms. */
 TRI_CHECKED tri_status tri_params_open_views(tri_params *p, tri_param_unit *u);
 void                   tri_params_close_views(tri_param_unit *u);

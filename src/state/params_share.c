@@ -129,7 +129,7 @@ tri_status tri_shared_bind(tri_params *p) {
   for (tri_param_unit *u = p->unit; u < p->unit + p->opt.n_unit; u++)
     if (u->whole)
       u->weight = (char *)u->whole +
-                  (size_t)tri_params_share(p, u, p->layout.plan.params).begin * tri_params_weight_bytes(p);
+                  (size_t)tri_params_share(p, u, 0, p->layout.plan.params).begin * tri_params_weight_bytes(p);
   return TRI_OK;
 }
 

@@ -100,11 +100,6 @@ TRI_CHECKED tri_status tri_offload_settle(tri_params *p, tri_stream *s);
 TRI_CHECKED tri_status tri_offload_follow(tri_params *p, tri_stream *s);
 TRI_CHECKED tri_status tri_offload_copy(tri_params *p, const tri_param_unit *u, tri_lane lane, void *to,
                                         const void *from, size_t bytes);
-/* Collective over the ranks among which a `to` share divides into `from` shares. Spreads the `from` share of
- * every rank in buf, the `to` share of an array, to all of them. req is used as in tri_all_gather. */
-TRI_CHECKED tri_status tri_params_spread(tri_params *p, const tri_param_unit *u, void *buf, tri_dtype t,
-                                         tri_shard_scope to, tri_shard_scope from, tri_stream *s,
-                                         tri_req *req);
 /* Collective over world. Spreads the filled part of an array in this kind of memory over the share of
  * plan.optim. */
 TRI_CHECKED tri_status tri_offload_spread(tri_params *p, const tri_param_unit *u, void *array, tri_dtype t,

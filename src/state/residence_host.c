@@ -5,17 +5,20 @@
 
 static tri_status start(tri_params *p, tri_param_unit *u, tri_param_slot *sl, tri_stream *s) {
   tri_shard_scope scope = p->layout.plan.params;
-  tri_range       r = tri_params_share(p, u, scope);
   size_t          each = tri_params_weight_bytes(p);
-  char           *mine = (char *)sl->flat + (size_t)r.begin * each;
   tri_stream     *fetch = p->offload->fetch;
 
   sl->gathering = true;
   TRI_TRY(tri_offload_follow(p, s)); /* the slot is free from then on */
-  TRI_TRY(tri_offload_copy(p, u, TRI_LANE_FETCH, mine, u->weight, (size_t)r.count * each));
+  for (int f = 0; f < tri_params_fields(p, u); f++) {
+    tri_range r = tri_params_share(p, u, f, scope);
+    TRI_TRY(tri_offload_copy(p, u, TRI_LANE_FETCH, (char *)sl->flat + (size_t)r.begin * each,
+                             tri_params_weight_at(p, u, r.begin), (size_t)r.count * each));
+  }
   if (!tri_params_splits(p, scope)) return p->device->ops->event_record(p->offload->copied, fetch);
-  tri_params_carry(p, u, "weights");
-  return tri_all_gather(tri_params_comm(p, scope), sl->flat, mine, r.count, p->opt.dtype, fetch, &sl->req);
+  return tri_params_exchange(
+      p, u, &(tri_exchange){"weights", TRI_ALL_GATHER, TRI_SHARD_NONE, scope, sl->flat, NULL, p->opt.dtype},
+      fetch, &sl->req);
 }
 
 static tri_status arrive(tri_params *p, tri_param_slot *sl, tri_stream *s) {

@@ -7,7 +7,7 @@ typedef tri_param_slot slot;
 typedef tri_param_unit unit;
 
 tri_status tri_ring_plan_share(tri_params *p, tri_ledger *l, unit *u) {
-  int64_t    count = tri_params_share(p, u, p->layout.plan.params).count;
+  int64_t    count = tri_params_count(p, u, p->layout.plan.params);
   tri_status st;
 
   tri_ledger_set_gathered(l, true);
@@ -80,12 +80,11 @@ static tri_status start(tri_params *p, int index, slot *sl, tri_stream *s) {
 }
 
 tri_status tri_ring_start(tri_params *p, unit *u, slot *sl, tri_stream *s) {
-  tri_shard_scope scope = p->layout.plan.params;
-
   sl->gathering = true;
-  tri_params_carry(p, u, "weights");
-  return tri_all_gather(tri_params_comm(p, scope), tri_params_flat(u, sl), u->weight,
-                        tri_params_share(p, u, scope).count, p->opt.dtype, s, &sl->req);
+  return tri_params_exchange(p, u,
+                             &(tri_exchange){"weights", TRI_ALL_GATHER, TRI_SHARD_NONE, p->layout.plan.params,
+                                             tri_params_flat(u, sl), u->weight, p->opt.dtype},
+                             s, &sl->req);
 }
 
 tri_status tri_ring_arrive(tri_params *p, slot *sl, tri_stream *s) {

@@ -1,6 +1,10 @@
 /* residence_slice.c - a part of each unit, which a rank holds while several ranks generate as one model. It
- * has rows of the matrices, and the other params whole. A unit is gathered, its rows are copied and packed,
- * and the next unit is gathered in its place. */
+ * has rows of the matrices, and the other params whole.
+ *
+ * In a unit with cut params (layout.h) a rank's share of a matrix is a part of its slice. The ranks of
+ * TRI_MATES have the other parts and gather them. If only this rank has that slice, the share is held where
+ * it lies. If the ranks do not divide the matrices evenly, the whole unit is gathered, and its rows are
+ * copied and packed before the next one. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "residence.h"
@@ -10,56 +14,81 @@ typedef tri_param_unit unit;
 
 enum { ALIGN_ELEMENTS = 64 }; /* as tri_unit_layout */
 
-/* Returns this rank's rows of param i in the gathered unit `flat`. The last rank has the last rows. */
-static tri_tensor piece(const tri_params *p, int index, int i, void *flat) {
-  const tri_param_spec *mine = &p->slice[index].spec->param[i];
-  tri_tensor            t = tri_param_view(&p->unit[index].spec->param[i], flat, p->opt.dtype);
-  int64_t               which = tri_scope_find(TRI_TENSOR, &p->opt.place).rank;
+/* Returns the elements of the unit's cut params, or 0 if it has none. The rest follows them. */
+static int64_t cut_of(const tri_params *p, int index) {
+  return p->layout.fields ? p->opt.unit[index].cut : 0;
+}
 
-  int64_t begin = which * mine->dim[0], last = t.dim[0] - mine->dim[0];
+static bool is_cut(const tri_params *p, int index, int i) {
+  return p->layout.fields && p->opt.unit[index].param[i].cut;
+}
 
-  return tri_rows(&t, begin < last ? begin : last, mine->dim[0]);
+static bool is_whole(const tri_params *p, int index, int i) {
+  return p->opt.slice[index].param[i].dim[0] == p->opt.unit[index].param[i].dim[0];
+}
+
+/* True if this rank's share of a cut param is its slice. */
+static bool is_share(const tri_params *p) {
+  return p->opt.place.tensor == p->opt.place.local_size && p->layout.plan.params == TRI_SHARD_NODE &&
+         p->residence->memory == TRI_MEM_DEVICE;
+}
+
+/* True if the unit, except its cut params, is gathered into held.flat. Otherwise it is in p->transit, or the
+ * store always has it. */
+static bool is_direct(const tri_params *p, int index) {
+  bool all = true;
+
+  for (int i = 0; i < p->opt.unit[index].n_param; i++) all = all && is_whole(p, index, i);
+  return p->residence->in_slots && (cut_of(p, index) || all);
+}
+
+/* Returns this rank's rows of param i, in the place where hold brings them. */
+static tri_tensor rows_of(const tri_params *p, int index, int i) {
+  const unit    *whole = &p->unit[index], *u = &p->slice[index];
+  tri_param_spec at = whole->spec->param[i], mine = u->spec->param[i];
+  int64_t        begin = tri_scope_find(TRI_TENSOR, &p->opt.place).rank * mine.dim[0];
+  bool           cut = is_cut(p, index, i), direct = is_direct(p, index);
+  void          *flat = whole->whole ? whole->whole : direct ? u->held.flat : p->transit.flat;
+  tri_tensor     t;
+
+  if (cut) {
+    mine.offset = u->kept[i] >= 0 ? u->kept[i]
+                                  : at.offset / (is_share(p) ? p->opt.place.local_size : p->opt.place.tensor);
+    flat = is_share(p) ? whole->weight : u->kept[i] >= 0 ? u->held.flat : p->transit.flat;
+    return tri_param_view(&mine, flat, p->opt.dtype);
+  }
+  if (direct) at.offset -= cut_of(p, index);
+  t = tri_param_view(&at, flat, p->opt.dtype);
+  if (begin > at.dim[0] - mine.dim[0]) begin = at.dim[0] - mine.dim[0]; /* the last rank has the last rows */
+  return tri_rows(&t, begin, mine.dim[0]);
 }
 
 /* Returns param i of a held slice. Its data is NULL if only a packed form has it. */
-static tri_tensor slice_view(const tri_params *p, const unit *u, int i) {
-  const unit    *whole = &p->unit[u - p->slice];
-  tri_param_spec at = u->spec->param[i];
-  tri_tensor     none;
+static tri_tensor slice_view(const tri_params *p, int index, int i) {
+  const unit *u = &p->slice[index];
+  tri_tensor  t = rows_of(p, index, i);
 
-  at.offset = u->kept[i];
-  if (at.offset >= 0) return tri_param_view(&at, u->held.flat, p->opt.dtype);
-  if (whole->whole && at.dim[0] == whole->spec->param[i].dim[0])
-    return tri_param_view(&whole->spec->param[i], whole->whole, p->opt.dtype);
-  none = (tri_tensor){NULL, p->opt.dtype, at.ndim, {1, 1, 1, 1}};
-  for (int k = 0; k < at.ndim; k++) none.dim[k] = at.dim[k];
-  return none;
+  if (u->kept[i] >= 0)
+    t.data = (char *)u->held.flat + (size_t)u->kept[i] * tri_params_weight_bytes(p);
+  else if (is_cut(p, index, i) ? !is_share(p) : !is_whole(p, index, i))
+    t.data = NULL;
+  return t;
 }
 
 /* True if param i needs memory of its own. A matrix with a packed form does not, unless the param is read
- * otherwise too. Nor does a whole param that the store always has. */
+ * otherwise too. Nor does a whole param that the store always has, nor a share. */
 static bool is_kept(const tri_params *p, int index, int i) {
   const unit *u = &p->slice[index];
-  bool        is_matrix = false, is_packed = true, is_whole;
+  bool        is_matrix = false, is_packed = true;
 
-  is_whole = u->spec->param[i].dim[0] == p->unit[index].spec->param[i].dim[0];
   for (int j = 0; j < u->spec->n_linear; j++) {
     const tri_linear_use *l = &u->spec->linear[j];
     if (i < l->first || i >= l->first + l->n || l->rows) continue;
     is_matrix = true;
     is_packed = is_packed && u->packed_bytes[0][j];
   }
-  return is_whole ? p->residence->in_slots : !(is_matrix && is_packed);
-}
-
-/* Returns the elements of linear[j]'s matrix. */
-static int64_t matrix_elements(const unit *u, int j) {
-  const tri_linear_use *l = &u->spec->linear[j];
-  int64_t               rows = l->rows;
-
-  if (l->blocks.n_out) return l->blocks.n_out * l->blocks.n_in;
-  for (int i = 0; i < l->n && !l->rows; i++) rows += u->spec->param[l->first + i].dim[0];
-  return rows * u->spec->param[l->first].dim[1];
+  if (is_cut(p, index, i)) return !is_packed && !is_share(p);
+  return is_whole(p, index, i) ? p->residence->in_slots : !(is_matrix && is_packed);
 }
 
 static tri_status open_slice(tri_params *p, int index) {
@@ -71,48 +100,63 @@ static tri_status open_slice(tri_params *p, int index) {
   TRI_TRY(tri_params_open_views(p, u));
   TRI_TRY(TRI_ALLOC(u->kept, u->spec->n_param + 1));
   for (int j = 0; j < u->spec->n_linear; j++) {
-    size_t bytes = (size_t)matrix_elements(u, j) * tri_params_weight_bytes(p);
-    if (u->packed_bytes[0][j] && u->spec->linear[j].n > 1 && bytes > p->matrix_bytes) p->matrix_bytes = bytes;
+    const tri_linear_use *l = &u->spec->linear[j];
+    size_t                bytes = 0;
+    TRI_ASSERT(!l->rows || l->n == 1);
+    if (!u->packed_bytes[0][j] || l->n == 1 || l->blocks.n_out || is_cut(p, index, l->first)) continue;
+    for (int i = l->first; i < l->first + l->n; i++)
+      bytes += (size_t)tri_param_count(&u->spec->param[i]) * tri_params_weight_bytes(p);
+    if (bytes > p->matrix_bytes) p->matrix_bytes = bytes;
   }
   return TRI_OK;
 }
 
-/* Plans the slice of a unit. Joined params lie one behind the other, as the product needs them. */
-static tri_status plan_slice(tri_params *p, tri_ledger *l, int index) {
+/* Plans the slice of a unit. Joined params lie one behind the other, as the product needs them. Elements in
+ * p->transit that it needs raise *transit. */
+static tri_status plan_slice(tri_params *p, tri_ledger *l, int index, int64_t *transit) {
   unit   *u = &p->slice[index];
-  int64_t end = 0;
+  bool    direct = is_direct(p, index);
+  int64_t cut = cut_of(p, index), rest = tri_params_padded(p, &p->unit[index]) - cut, end = direct ? rest : 0,
+          passing = direct ? 0 : rest;
+  tri_status st;
 
   for (int i = 0; i < u->spec->n_param; i++) {
     const tri_param_spec *f = &u->spec->param[i];
     u->kept[i] = -1;
+    if (is_cut(p, index, i) && !is_share(p) && !is_kept(p, index, i)) passing = cut / p->opt.place.tensor;
     if (!is_kept(p, index, i)) continue;
+    if (direct && is_whole(p, index, i)) {
+      u->kept[i] = p->opt.unit[index].param[i].offset - cut;
+      continue;
+    }
     if (!f->joined) end = (end + ALIGN_ELEMENTS - 1) / ALIGN_ELEMENTS * ALIGN_ELEMENTS;
     u->kept[i] = end;
     end += tri_param_count(f);
   }
+  if (passing > *transit) *transit = passing;
   u->held.unit = index;
-  TRI_TRY(tri_params_plan(p, l, TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT, false, "gathered weights",
-                          (size_t)end * tri_params_weight_bytes(p), &u->held.flat));
+  tri_ledger_set_gathered(l, true);
+  st = tri_params_plan(p, l, TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT, false, "gathered weights",
+                       (size_t)end * tri_params_weight_bytes(p), &u->held.flat);
+  tri_ledger_set_gathered(l, false);
+  if (st != TRI_OK) return st;
   return tri_params_plan(p, l, TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT, false, "packed weights",
                          tri_params_packed_bytes(u, false), &u->held.packed_buffers);
 }
 
 static tri_status plan_slots(tri_params *p, tri_ledger *l) {
-  int64_t    most = 0;
+  int64_t    transit = 0;
   tri_status st;
 
   TRI_TRY(tri_ring_plan_slots(p, l));
   for (int i = 0; i < p->opt.n_unit; i++) {
-    int64_t padded = tri_params_padded(p, &p->unit[i]);
-    if (padded > most) most = padded;
     TRI_TRY(open_slice(p, i));
-    TRI_TRY(plan_slice(p, l, i));
+    TRI_TRY(plan_slice(p, l, i, &transit));
   }
-  p->transit.unit = -1;
   if (!p->residence->in_slots) return TRI_OK;
   tri_ledger_set_gathered(l, true);
   st = tri_params_plan(p, l, TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT, false, "gathered weights",
-                       (size_t)most * tri_params_weight_bytes(p), &p->transit.flat);
+                       (size_t)transit * tri_params_weight_bytes(p), &p->transit.flat);
   tri_ledger_set_gathered(l, false);
   return st;
 }
@@ -121,34 +165,36 @@ static tri_status copy(tri_params *p, void *to, const tri_tensor *from, tri_stre
   return p->device->ops->copy(s, to, from->data, (size_t)tri_tensor_count(from) * tri_params_weight_bytes(p));
 }
 
-/* Makes *w this rank's matrix of linear[j], in the gathered unit or in p->matrix. */
-static tri_status make_matrix(tri_params *p, int index, const tri_linear_use *l, void *flat, tri_stream *s,
+/* Makes *w this rank's matrix of linear[j]. Cut params lie one behind the other, and others are copied to
+ * p->matrix. */
+static tri_status make_matrix(tri_params *p, int index, const tri_linear_use *l, tri_stream *s,
                               tri_tensor *w) {
+  bool       cut = is_cut(p, index, l->first);
   tri_tensor x[TRI_MOST_BLOCKS];
   int64_t    rows = 0;
 
-  for (int i = 0; i < l->n; i++) x[i] = piece(p, index, l->first + i, flat);
+  for (int i = 0; i < l->n; i++) x[i] = rows_of(p, index, l->first + i);
   *w = l->rows ? tri_rows(&x[0], l->row, l->rows) : x[0];
   if (l->blocks.n_out) return tri_params_put_blocks(p, &l->blocks, x, l->n, s, w);
   if (l->n == 1) return TRI_OK;
-  w->data = p->matrix;
+  if (!cut) w->data = p->matrix;
   for (int i = 0; i < l->n; i++, rows = w->dim[0]) {
     tri_tensor to;
     w->dim[0] = rows + x[i].dim[0];
     to = tri_rows(w, rows, x[i].dim[0]);
-    TRI_TRY(copy(p, to.data, &x[i], s));
+    if (!cut) TRI_TRY(copy(p, to.data, &x[i], s));
   }
   return TRI_OK;
 }
 
-/* Copies and packs this rank's part of the gathered unit. */
-static tri_status take(tri_params *p, int index, void *flat, tri_stream *s) {
+/* Copies and packs this rank's part of the unit. */
+static tri_status take(tri_params *p, int index, tri_stream *s) {
   unit *u = &p->slice[index];
 
   for (int i = 0; i < u->spec->n_param; i++) {
-    tri_tensor from = piece(p, index, i, flat);
-    u->view[i] = slice_view(p, u, i);
-    if (u->kept[i] >= 0) TRI_TRY(copy(p, u->view[i].data, &from, s));
+    tri_tensor from = rows_of(p, index, i);
+    u->view[i] = slice_view(p, index, i);
+    if (u->kept[i] >= 0 && u->view[i].data != from.data) TRI_TRY(copy(p, u->view[i].data, &from, s));
   }
   for (int j = 0; j < u->spec->n_linear; j++) {
     const tri_linear_use *l = &u->spec->linear[j];
@@ -156,7 +202,7 @@ static tri_status take(tri_params *p, int index, void *flat, tri_stream *s) {
     tri_linear_bytes      b;
     tri_tensor            w;
     if (!to) continue;
-    TRI_TRY(make_matrix(p, index, l, flat, s, &w));
+    TRI_TRY(make_matrix(p, index, l, s, &w));
     TRI_TRY(tri_params_kernels(p)->linear_size(l->linear, &b));
     TRI_TRY(b.fwd ? tri_params_kernels(p)->linear_pack(s, l->linear, to, NULL, &w, 0, 1)
                   : copy(p, to, &w, s));
@@ -165,20 +211,68 @@ static tri_status take(tri_params *p, int index, void *flat, tri_stream *s) {
   return TRI_OK;
 }
 
+/* Copies this rank's share of field f to its place in `to`, which begins with flat element `begin`. Returns
+ * in *span the gather of the field there. */
+static tri_status place_share(tri_params *p, int index, int f, char *to, int64_t begin, tri_stream *s,
+                              tri_comm_span *span) {
+  tri_range r = tri_params_share(p, &p->unit[index], f, p->layout.plan.params);
+  size_t    each = tri_params_weight_bytes(p);
+
+  *span = (tri_comm_span){to, to + (size_t)(r.begin - begin) * each, r.count};
+  return p->device->ops->copy(s, to + (size_t)(r.begin - begin) * each,
+                              tri_params_weight_at(p, &p->unit[index], r.begin), (size_t)r.count * each);
+}
+
+/* Collective over the parameter scope. Gathers the cut params of a unit to this rank's slices. */
+static tri_status gather_slices(tri_params *p, int index, tri_stream *s) {
+  tri_comm     *cross = tri_params_comm_between(p, TRI_SHARD_NODE, p->layout.plan.params);
+  tri_comm_span part[TRI_MOST_FIELDS], slice[TRI_MOST_FIELDS];
+  int           f = 0;
+
+  for (int i = 0; i < p->opt.unit[index].n_param; i++) {
+    tri_range near;
+    char     *to = rows_of(p, index, i).data;
+    if (!is_cut(p, index, i)) continue;
+    near = tri_params_share(p, &p->unit[index], f, TRI_SHARD_NODE);
+    slice[f] = (tri_comm_span){to, NULL, near.count};
+    slice[f].send = to += (size_t)(p->comm[TRI_MATES]->rank * near.count) * tri_params_weight_bytes(p);
+    TRI_TRY(place_share(p, index, f, to, near.begin, s, &part[f]));
+    f++;
+  }
+  tri_params_carry(p, &p->unit[index], "weights");
+  if (cross) TRI_TRY(tri_all_gather_v(cross, part, f, p->opt.dtype, s, NULL));
+  tri_params_carry(p, &p->unit[index], "weights");
+  return tri_all_gather_v(p->comm[TRI_MATES], slice, f, p->opt.dtype, s, NULL);
+}
+
+/* Collective over the parameter scope. Brings this rank's part of a unit to where rows_of says. */
+static tri_status bring(tri_params *p, int index, tri_stream *s) {
+  slot         *sl = is_direct(p, index) ? &p->slice[index].held : &p->transit;
+  int64_t       cut = cut_of(p, index);
+  tri_comm_span rest;
+
+  if (!cut) {
+    sl->unit = index;
+    TRI_TRY(p->residence->start(p, &p->unit[index], sl, s));
+    return tri_slot_arrive(p, sl, s);
+  }
+  if (!is_share(p)) TRI_TRY(gather_slices(p, index, s));
+  TRI_TRY(place_share(p, index, tri_layout_fields(&p->layout, index) - 1, sl->flat, cut, s, &rest));
+  tri_params_carry(p, &p->unit[index], "weights");
+  return tri_all_gather_v(tri_params_comm(p, p->layout.plan.params), &rest, 1, p->opt.dtype, s, NULL);
+}
+
 /* After an error of its own a rank goes on with the gathers and the barrier, because the others wait
  * there. */
 static tri_status hold(tri_params *p, bool hold, tri_stream *s) {
-  slot      *from = &p->transit;
   tri_status st = TRI_OK, end;
 
   if (p->held == hold) return TRI_OK;
   TRI_TRY(tri_params_forget_all(p, s));
   p->held = hold;
   for (int i = 0; hold && i < p->opt.n_unit; i++) {
-    from->unit = i;
-    TRI_TRY(p->residence->start(p, &p->unit[i], from, s));
-    TRI_TRY(tri_slot_arrive(p, from, s));
-    if (st == TRI_OK) st = take(p, i, tri_params_flat(&p->unit[i], from), s);
+    TRI_TRY(bring(p, i, s));
+    if (st == TRI_OK) st = take(p, i, s);
   }
   end = tri_shared_barrier(p);
   return st == TRI_OK ? end : st;

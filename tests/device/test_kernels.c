@@ -430,31 +430,56 @@ static void test_cast_nan(void **state) {
   for_each_device(run_cast_nan);
 }
 
-/* f64 sums err by n eps64. They are added to the previous content, with the same bits for both thread counts
- * (the static). */
+/* The sum is added to the previous content, with the same bits for both thread counts (the static). Cut into two
+ * calls in either order, it has the same f64. So has the exact sum of squares, which a loop in twice the
+ * precision gives. */
 static void run_sumsq(bench *b) {
-  static double        first[6];
+  static tri_dd        first[6];
   static const int64_t sizes[6] = {0, 1, 4097, 70001, 65536, 4096 * 513 + 5};
   for (int i = 0; i < 6; i++) {
-    int64_t    n = sizes[i];
-    double    *x = numbers(1, n, 3), want = 0.5, sum = 0.5;
-    tri_tensor d_x = put_real(b, TRI_F32, n, 0, x), d_sum = make(b, TRI_F32, 2, 0); /* 8 bytes, one f64 */
-    for (int64_t j = 0; j < n; j++) want += x[j] * x[j];
-    put_raw(b, &d_sum, &sum);
+    int64_t    n = sizes[i], cut = n / 3 / 64 * 64;
+    double    *x = numbers(1, n, 3);
+    tri_dd     want = {0.5, 0}, sum = want, start = want;
+    tri_tensor d_x = put_real(b, TRI_F32, n, 0, x), d_sum = make(b, TRI_F32, 4, 0); /* 16 bytes, one tri_dd */
+    tri_tensor part[2] = {tri_view1((float *)d_x.data + cut, TRI_F32, n - cut),
+                          tri_view1(d_x.data, TRI_F32, cut)};
+    for (int64_t j = 0; j < n; j++) want = tri_dd_add(want, (tri_dd){x[j] * x[j], 0});
+    put_raw(b, &d_sum, &start);
     ok(b->k->sumsq(b->stream, d_sum.data, &d_x));
     get_raw(b, &d_sum, &sum);
-    assert_true(fabs(sum - want) <= 1e-12 * want);
+    assert_memory_equal(&sum.hi, &want.hi, sizeof sum.hi);
+    assert_true(fabs(sum.lo - want.lo) <= 1e-25 * want.hi);
     if (b->device->threads == 1)
       first[i] = sum;
     else
       assert_memory_equal(&first[i], &sum, sizeof sum);
+    put_raw(b, &d_sum, &start);
+    for (int k = 0; k < 2; k++) ok(b->k->sumsq(b->stream, d_sum.data, &part[k]));
+    get_raw(b, &d_sum, &sum);
+    assert_memory_equal(&sum.hi, &want.hi, sizeof sum.hi);
     free(x);
+    drop_arrays(b, 0);
+  }
+}
+/* NaN and Inf make the sum one of them. */
+static void run_sumsq_nan(bench *b) {
+  for (int i = 0; i < 2; i++) {
+    double     x[40] = {1, 2, 3};
+    tri_dd     sum = {0, 0};
+    tri_tensor d_x, d_sum = make(b, TRI_F32, 4, 0);
+    x[i ? 7 : 37] = i ? -INFINITY : NAN;
+    d_x = put_real(b, TRI_F32, 40, 0, x);
+    put_raw(b, &d_sum, &sum);
+    ok(b->k->sumsq(b->stream, d_sum.data, &d_x));
+    get_raw(b, &d_sum, &sum);
+    assert_false(isfinite(sum.hi));
     drop_arrays(b, 0);
   }
 }
 static void test_sumsq(void **state) {
   (void)state;
   for_each_device(run_sumsq);
+  for_each_device(run_sumsq_nan);
 }
 
 /* Three steps against the f64 loop. m and v err by 3 eps a step, the update by some ten eps, with |update| <=

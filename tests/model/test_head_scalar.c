@@ -135,7 +135,7 @@ static double **all_gradients(bench *b) {
 
   OK(tri_params_grad_settle(tri_model_params(b->m), b->se.stream));
   for (int u = 0; u < o->n_unit; u++) {
-    tri_grad_view v = tri_params_grad_view(tri_model_params(b->m), u);
+    tri_grad_view v = tri_params_grad_view(tri_model_params(b->m), u, 0);
     float        *own = device_get(b->se.stream, v.grad, (size_t)v.range.count * sizeof *own);
     for (int i = 0; i < o->unit[u].n_param; i++) {
       const tri_param_spec *p = &o->unit[u].param[i];

@@ -128,7 +128,7 @@ static void compare_gradients(bench *b, double most) {
 
   OK(tri_params_grad_settle(p, b->se.stream));
   for (int u = 0; u < o->n_unit; u++) {
-    tri_grad_view v = tri_params_grad_view(p, u);
+    tri_grad_view v = tri_params_grad_view(p, u, 0);
     float        *grad = device_get(b->se.stream, v.grad, (size_t)v.range.count * sizeof *grad);
     for (int i = 0; i < o->unit[u].n_param; i++) {
       const tri_param_spec *spec = &o->unit[u].param[i];

@@ -163,7 +163,7 @@ static void compare_all(bench *b, const char *type, double slack) {
   double                worst = 0;
 
   for (int u = 0; u < o->n_unit; u++) {
-    tri_grad_view v = tri_params_grad_view(tri_model_params(b->m), u);
+    tri_grad_view v = tri_params_grad_view(tri_model_params(b->m), u, 0);
     for (int i = 0; i < o->unit[u].n_param; i++) {
       const tri_param_spec *p = &o->unit[u].param[i];
       double                away = compare(b, p, (const float *)v.grad + p->offset),

@@ -138,7 +138,7 @@ static float *gradients_of(bench *b, int64_t *n) {
   OK(tri_params_grad_settle(p, b->se.stream));
   *n = 0;
   for (int u = 0; u < o->n_unit; u++) {
-    tri_grad_view v = tri_params_grad_view(p, u);
+    tri_grad_view v = tri_params_grad_view(p, u, 0);
     float        *grad = device_get(b->se.stream, v.grad, (size_t)v.range.count * sizeof *grad);
     all = realloc(all, (size_t)(*n + v.range.count + 1) * sizeof *all);
     CHECK(all);
@@ -230,7 +230,7 @@ static void compare_gradients(bench *b, double most) {
 
   OK(tri_params_grad_settle(p, b->se.stream));
   for (int u = 0; u < o->n_unit; u++) {
-    tri_grad_view v = tri_params_grad_view(p, u);
+    tri_grad_view v = tri_params_grad_view(p, u, 0);
     float        *grad = device_get(b->se.stream, v.grad, (size_t)v.range.count * sizeof *grad);
     for (int i = 0; i < o->unit[u].n_param; i++) {
       const tri_param_spec *s = &o->unit[u].param[i];

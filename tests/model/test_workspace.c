@@ -190,7 +190,7 @@ static void take_gradient(bench *b, int model, results *to) {
 
   OK(tri_params_grad_settle(p, b->se.stream));
   for (int u = 0; u < tri_params_options(p)->n_unit; u++) {
-    tri_grad_view v = tri_params_grad_view(p, u);
+    tri_grad_view v = tri_params_grad_view(p, u, 0);
     float        *g = device_get(b->se.stream, v.grad, (size_t)v.range.count * sizeof *g);
     put(to, g, v.range.count);
     free(g);

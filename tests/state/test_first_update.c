@@ -153,13 +153,12 @@ static void a_copy_that_differs(int ranks_per_node, bool share) {
 
   open_store(ranks_per_node);
   u = &p->unit[1];
-  r = tri_params_share(p, u, share ? plan.optim : plan.params);
+  r = tri_params_share(p, u, 0, share ? plan.optim : plan.params);
   r = tri_range_meet(r, (tri_range){0, param[1][0].dim[0] * param[1][0].dim[1]});
   has = is_copied(share ? plan.optim : plan.params) || (dtype == TRI_F32 && is_copied(plan.params));
   OK(tri_first_update_copies(p, se->stream));
   if (se->rt.world_rank == se->rt.world_size - 1 && r.count) {
-    char *at = share ? (char *)(tri_params_state(p, u, TRI_STATE_WEIGHT) +
-                                (r.begin - tri_params_optim_share(p, u).begin))
+    char *at = share ? (char *)tri_params_state_at(p, u, TRI_STATE_WEIGHT, r.begin)
                      : (char *)tri_params_weight_at(p, u, r.begin);
     char  byte = 1;
     device_copy(se->stream, at, &byte, 1);

@@ -5,6 +5,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "model_case.h"
 
+#include "base/host_memory.h"
 #include "state/optim.h"
 #include "state/residence.h"
 
@@ -12,11 +13,12 @@
 
 /* Number of layers. On a CPU four ranks share the weights. With this many layers they still save memory by
  * offload, although each rank has gathered units of its own. The emulation is slow, so it has fewer. */
-enum { LAYERS = TRI_CUDA_EMULATED ? 3 : 28, UNITS = LAYERS + 2, LAYER_IN = 6, LAYER_OUT = 12, LAYER_A = 4 };
+enum { LAYERS = TRI_CUDA_EMULATED ? 3 : 28, UNITS = LAYERS + 2, MOST_IN = 8, LAYER_OUT = 12, LAYER_A = 4 };
 
 static tri_session session, *const se = &session;
 static tri_params      *p;
 static tri_unit_spec    unit[UNITS];
+static int64_t          layer_in;             /* MOST_IN or 6. With 6 a sliced store has no cut params */
 static tri_linear      *linear, *linear_part; /* of all rows of a layer, and of a slice's */
 static int              tensor;               /* ranks that hold the weights together, 1: each holds all */
 static int              together;             /* the same where a store generates */
@@ -28,7 +30,7 @@ static bool             apart;   /* the first and last unit are never used toget
 static int64_t          offload; /* elements of a piece, or 0 for no offload */
 static bool             common;  /* the ranks have one copy of weights and packed forms */
 static void            *space;   /* device memory for a product's input and, behind it, result */
-enum { SPACE = 2048 };           /* half of it is enough for either */
+enum { SPACE = 2 * LAYER_OUT * LAYER_OUT * 4 }; /* half of it is enough for either */
 
 /* ---- the model, with an embedding, equal layers with one fused product, and a head ---- */
 
@@ -56,16 +58,16 @@ static void make_units(void) {
   add(&unit[0], "embed", 61, 7);
   for (int u = 1; u <= LAYERS; u++) {
     unit[u].in_ring = true;
-    add(&unit[u], "norm", LAYER_IN, 0);
-    add(&unit[u], "a", LAYER_A, LAYER_IN);
-    add(&unit[u], "b", LAYER_OUT - LAYER_A, LAYER_IN);
+    add(&unit[u], "norm", layer_in, 0);
+    add(&unit[u], "a", LAYER_A, layer_in);
+    add(&unit[u], "b", LAYER_OUT - LAYER_A, layer_in);
     param[u][2].joined = true;
     add(&unit[u], "last", 70, 0);
     unit[u].n_linear = 1;
     unit[u].linear[0] = (tri_linear_use){.first = 1, .n = 2, .linear = linear};
   }
   add(&unit[UNITS - 1], "norm", 7, 0);
-  add(&unit[UNITS - 1], "head", LAYER_OUT, LAYER_IN);
+  add(&unit[UNITS - 1], "head", LAYER_OUT, layer_in);
   unit[UNITS - 1].n_linear = 1;
   unit[UNITS - 1].linear[0] = (tri_linear_use){.first = 1, .n = 1, .linear = linear};
   unit[0].apart = unit[UNITS - 1].apart = apart;
@@ -89,6 +91,10 @@ static void make_slices(void) {
     if (u != UNITS - 1) continue;
     use[u].rows = LAYER_OUT / tensor;
     use[u].row = use[u].rows * tri_scope_find(TRI_TENSOR, &se->place).rank;
+  }
+  for (int u = 0; u < UNITS && layer_in == MOST_IN; u++) {
+    tri_unit_cut(&unit[u], &slice[u], &se->place);
+    CHECK(param[u][1].cut == unit[u].in_ring);
   }
 }
 
@@ -139,26 +145,31 @@ static int64_t piece_bytes(int64_t bytes) {
   return (page + bytes + ranks * page - 1) / (ranks * page) * page + page;
 }
 
-/* This rank's share of a unit. */
-static tri_range share_of(int u, tri_shard_scope s) {
-  int64_t ranks = se->rt.world_size, padded = (unit[u].count + 64 * ranks - 1) / (64 * ranks) * 64 * ranks;
-  int64_t parts = s == TRI_SHARD_NONE ? 1 : s == TRI_SHARD_NODE ? se->rt.local_size : ranks;
-  int64_t part = s == TRI_SHARD_NONE ? 0 : se->place.local_rank * parts / se->rt.local_size;
-
-  if (s == TRI_SHARD_WORLD) part += se->place.node;
-  return (tri_range){padded / parts * part, padded / parts};
+/* Elements of the matrices of a unit that are divided apart from the rest, as a slice needs it. */
+static int64_t cut_of(int u) {
+  return tensor > 1 && !common && unit[u].in_ring && layer_in == MOST_IN ? LAYER_OUT * layer_in : 0;
 }
+
+static int64_t ranks_of(tri_shard_scope s) {
+  return s == TRI_SHARD_NONE ? 1 : s == TRI_SHARD_NODE ? se->rt.local_size : se->rt.world_size;
+}
+
+static int64_t padded(int64_t elements) {
+  int64_t multiple = 64 * (int64_t)se->rt.world_size;
+  return (elements + multiple - 1) / multiple * multiple;
+}
+/* Elements of a unit's rest, and of this rank's share of the unit. */
+static int64_t rest_of(int u) { return padded(unit[u].count - padded(cut_of(u))); }
+static int64_t share_of(int u, tri_shard_scope s) { return (padded(cut_of(u)) + rest_of(u)) / ranks_of(s); }
 
 /* Weights, gradients, masters, moments and average of this plan on this rank, from the ranges alone. */
 static int64_t state_bytes(bool train) {
   int64_t bytes = 0, once = 0;
 
   for (int u = 0; u < UNITS; u++) {
-    int64_t padded = share_of(u, TRI_SHARD_NONE).count;
-    int64_t n_p = share_of(u, plan.params).count, n_g = share_of(u, plan.grads).count;
-    int64_t n_o = share_of(u, plan.optim).count;
+    int64_t n_p = share_of(u, plan.params), n_g = share_of(u, plan.grads), n_o = share_of(u, plan.optim);
     if (common)
-      once += round_up(padded * (int64_t)tri_dtype_bytes(*dtype));
+      once += round_up(share_of(u, TRI_SHARD_NONE) * (int64_t)tri_dtype_bytes(*dtype));
     else
       bytes += round_up(n_p * (int64_t)tri_dtype_bytes(*dtype));
     if (!train) continue;
@@ -169,7 +180,7 @@ static int64_t state_bytes(bool train) {
 }
 
 static void open_store(int ranks_per_node, bool train, bool rollout) {
-  tri_linear_spec  spec = {LAYER_OUT, LAYER_IN, *dtype, true, false, NULL};
+  tri_linear_spec  spec = {LAYER_OUT, layer_in, *dtype, true, false, NULL};
   tri_params_opt   opt = {.dtype = *dtype,
                           .plan = plan,
                           .train = train,
@@ -190,17 +201,17 @@ static void open_store(int ranks_per_node, bool train, bool rollout) {
           .device = test_device(), .ranks_per_node = ranks_per_node, .threads = 1, .tensor = tensor},
       se));
   OK(kernels()->linear_open(se->device, &spec, &linear));
-  spec = (tri_linear_spec){.n_out = LAYER_OUT / tensor, .n_in = LAYER_IN, .dtype = *dtype, .whole = linear};
+  spec = (tri_linear_spec){.n_out = LAYER_OUT / tensor, .n_in = layer_in, .dtype = *dtype, .whole = linear};
   OK(kernels()->linear_open(se->device, &spec, &linear_part));
   OK(kernels()->linear_size(linear, &bytes));
   OK(tri_ledger_add(se->ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "workspace", bytes.workspace,
                     &workspace));
   OK(tri_ledger_add(se->ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "products", SPACE, &space));
   make_units();
-  if (rollout && tensor > 1) make_slices();
-  if (rollout && tensor > 1) opt.slice = slice;
-  common = shares(train);
   opt.place = se->place;
+  if (tensor > 1) make_slices();
+  if (tensor > 1) opt.slice = slice;
+  common = shares(train);
   OK(tri_params_open(se->device, se->comm, se->ledger, &opt, &p));
   OK(tri_session_take_memory(se));
   OK(kernels()->linear_bind(linear, workspace, bytes.workspace));
@@ -249,7 +260,7 @@ static float as_filled(int u, int i, int64_t k) { return value(TRI_STATE_WEIGHT,
 
 /* The unit's product with unit vectors gives its matrix back, column by column (row by row backward). */
 static void check_packed(const tri_weights *w, int u, bool backward) {
-  int64_t    n = backward ? LAYER_OUT : LAYER_IN, wide = backward ? LAYER_IN : LAYER_OUT;
+  int64_t    n = backward ? LAYER_OUT : layer_in, wide = backward ? layer_in : LAYER_OUT;
   float      result[LAYER_OUT * LAYER_OUT];
   uint16_t   half[LAYER_OUT * LAYER_OUT];
   float      full[LAYER_OUT * LAYER_OUT];
@@ -267,10 +278,10 @@ static void check_packed(const tri_weights *w, int u, bool backward) {
     OK(kernels()->linear_fwd(se->stream, linear, w->packed_fwd[0], &y, &x, NULL, NULL));
   device_copy(se->stream, result, y.data, (size_t)(n * wide) * sizeof *result);
   for (int64_t out = 0; out < LAYER_OUT; out++)
-    for (int64_t in = 0; in < LAYER_IN; in++) {
+    for (int64_t in = 0; in < layer_in; in++) {
       float got = backward ? result[out * wide + in] : result[in * wide + out];
       bool  second = unit[u].in_ring && out >= LAYER_A;
-      float want = stored(wanted(u, second ? 2 : 1, (second ? out - LAYER_A : out) * LAYER_IN + in));
+      float want = stored(wanted(u, second ? 2 : 1, (second ? out - LAYER_A : out) * layer_in + in));
       CHECK(got == want, "unit %d: packed [%lld,%lld] is %g, not %g", u, (long long)out, (long long)in,
             (double)got, (double)want);
     }
@@ -354,9 +365,9 @@ static bool of_product(int u, int i) {
 /* Checks this rank's rows of a held unit, and that a product with unit vectors gives them. */
 static void check_slice(const tri_weights *w, int u) {
   int        mine = tri_scope_find(TRI_TENSOR, &se->place).rank;
-  int64_t    rows = LAYER_OUT / tensor, n = LAYER_IN;
-  float      result[LAYER_IN * LAYER_OUT], full[LAYER_IN * LAYER_IN];
-  uint16_t   half[LAYER_IN * LAYER_IN];
+  int64_t    rows = LAYER_OUT / tensor, n = layer_in;
+  float      result[MOST_IN * LAYER_OUT], full[MOST_IN * MOST_IN];
+  uint16_t   half[MOST_IN * MOST_IN];
   tri_tensor x = tri_view2(space, *dtype, n, n), y = tri_view2((char *)space + SPACE / 2, TRI_F32, n, rows);
 
   OK(se->device->ops->stream_sync(se->stream));
@@ -389,16 +400,71 @@ static void check_slice(const tri_weights *w, int u) {
       int64_t row = !unit[u].in_ring ? mine * rows + out
                     : second         ? mine * (rows - a) + out - a
                                      : mine * a + out;
-      CHECK(result[in * rows + out] == stored(wanted(u, second ? 2 : 1, row * LAYER_IN + in)),
+      CHECK(result[in * rows + out] == stored(wanted(u, second ? 2 : 1, row * layer_in + in)),
             "unit %d: [%lld,%lld] of a slice's product is %g", u, (long long)out, (long long)in,
             (double)result[in * rows + out]);
     }
 }
 
+static double sent_bytes(void) {
+  double bytes = 0;
+
+  for (int s = 0; s < TRI_SCOPE_COUNT; s++) bytes += se->comm[s]->traffic.bytes;
+  return bytes;
+}
+
+/* Bytes that a rank sends to hold slices. Each rank brings the rest of a unit to all others, and of the cut
+ * matrices only what they lack of their slices. If a rank's share is its slice, that is nothing. */
+static double slice_bytes(void) {
+  int64_t elements = 0, ranks = ranks_of(plan.params);
+
+  for (int u = 0; u < UNITS && !common; u++)
+    elements += rest_of(u) / ranks * (ranks - 1) + cut_of(u) / tensor - cut_of(u) / ranks;
+  return (double)elements * (double)tri_dtype_bytes(*dtype);
+}
+
+/* Planned bytes of a generating store's slices: the rest of each unit, and 1 / tensor of each cut matrix,
+ * packed if the device packs. A share that is a slice needs none. A packed slice is made from one in
+ * between. */
+static int64_t planned_slices(void) {
+  bool             is_share = tensor == se->rt.local_size && plan.params == TRI_SHARD_NODE;
+  int64_t          each = (int64_t)tri_dtype_bytes(*dtype), bytes = 0, between = 0;
+  tri_linear_bytes size;
+
+  OK(kernels()->linear_size(linear_part, &size));
+  for (int u = 0; u < UNITS; u++) {
+    int64_t mine = is_share ? 0 : cut_of(u) / tensor;
+    if (size.fwd && mine) between = padded(cut_of(u)) / tensor;
+    bytes += round_up(((common ? 0 : rest_of(u)) + (size.fwd ? 0 : mine)) * each);
+    if (unit[u].n_linear) bytes += round_up((int64_t)size.fwd);
+  }
+  return bytes + round_up(between * each);
+}
+
+static int64_t held_bytes(void) {
+  tri_ledger_row *row;
+  int64_t         bytes = 0;
+  int             n;
+
+  OK(tri_ledger_rows(se->ledger, &row, &n));
+  for (int i = 0; i < n; i++)
+    if (row[i].phase == TRI_PHASE_ROLLOUT) bytes += row[i].bytes;
+  TRI_FREE(row);
+  return bytes;
+}
+
 /* Held units need no communication, so ranks may use them in different orders. */
 static void holding(void) {
+  double sent;
+
   OK(tri_params_prefetch(p, 1, se->stream));
+  sent = sent_bytes();
   OK(tri_params_hold(p, true, se->stream));
+  sent = sent_bytes() - sent;
+  if (p->slice && layer_in == MOST_IN && !offload)
+    CHECK(held_bytes() == planned_slices(), "slices of %lld bytes, not %lld", (long long)held_bytes(),
+          (long long)planned_slices());
+  if (p->slice) CHECK(sent == slice_bytes(), "%.0f bytes sent, not %.0f", sent, slice_bytes());
   OK(tri_params_hold(p, true, se->stream));
   for (int round = 0; round <= se->rt.world_rank; round++)
     for (int u = 0; u < UNITS; u++) {
@@ -485,20 +551,23 @@ static void check_reduced(void) {
   OK(tri_params_grad_settle(p, se->stream));
   OK(tri_params_grad_settle(p, se->stream)); /* costs nothing */
   for (int u = 0; u < UNITS; u++) {
-    tri_grad_view v = tri_params_grad_view(p, u);
-    tri_range     want = share_of(u, plan.optim);
-    float        *grad = device_get(se->stream, v.grad, (size_t)v.range.count * sizeof *grad);
-    CHECK(v.range.begin == want.begin && v.range.count == want.count);
-    for (int64_t e = 0; e < v.range.count; e++) {
-      double sum = 0;
-      for (int i = 0; i < unit[u].n_param; i++) {
-        int64_t k = v.range.begin + e - unit[u].param[i].offset;
-        if (k >= 0 && k < tri_param_count(&unit[u].param[i])) sum = reduced(u, i, k);
+    int64_t count = 0;
+    for (int f = 0; f < (cut_of(u) ? 3 : 1); f++) {
+      tri_grad_view v = tri_params_grad_view(p, u, f);
+      float        *grad = device_get(se->stream, v.grad, (size_t)v.range.count * sizeof *grad);
+      count += v.range.count;
+      for (int64_t e = 0; e < v.range.count; e++) {
+        double sum = 0;
+        for (int i = 0; i < unit[u].n_param; i++) {
+          int64_t k = v.range.begin + e - unit[u].param[i].offset;
+          if (k >= 0 && k < tri_param_count(&unit[u].param[i])) sum = reduced(u, i, k);
+        }
+        CHECK((double)grad[e] == sum, "unit %d, element %lld: gradient %g, not %g", u,
+              (long long)(v.range.begin + e), (double)grad[e], sum);
       }
-      CHECK((double)grad[e] == sum, "unit %d, element %lld: gradient %g, not %g", u,
-            (long long)(v.range.begin + e), (double)grad[e], sum);
+      free(grad);
     }
-    free(grad);
+    CHECK(count == (cut_of(u) + rest_of(u)) / ranks_of(plan.optim));
   }
 }
 
@@ -559,27 +628,25 @@ static double averaged(int u, int i, int64_t k) {
   return 0.75 * filled_weight(u, i, k) + 0.25 * updated(u, i, k);
 }
 
-/* State after the update of the first store of this type, which every rank has whole. */
-static float *first[TRI_STATE_COUNT][UNITS][MOST_PARAMS];
+/* State after the update of the first store of this type and width, which every rank has whole. */
+static float *first[2][TRI_STATE_COUNT][UNITS][MOST_PARAMS];
 
 /* The state just read has the bits of that store. */
 static void same_bits(tri_state_kind kind) {
   for (int u = 0; u < UNITS; u++)
     for (int i = 0; i < unit[u].n_param; i++) {
-      size_t bytes = (size_t)tri_param_count(&unit[u].param[i]) * sizeof(float);
-      if (!first[kind][u][i]) first[kind][u][i] = memcpy(test_alloc(1, bytes), after[u][i], bytes);
-      CHECK(!memcmp(after[u][i], first[kind][u][i], bytes), "kind %d of unit %d, param %d: other bits",
-            (int)kind, u, i);
+      size_t  bytes = (size_t)tri_param_count(&unit[u].param[i]) * sizeof(float);
+      float **want = &first[layer_in == MOST_IN][kind][u][i];
+      if (!*want) *want = memcpy(test_alloc(1, bytes), after[u][i], bytes);
+      CHECK(!memcmp(after[u][i], *want, bytes), "kind %d of unit %d, param %d: other bits", (int)kind, u, i);
     }
 }
 
 static void forget_first(void) {
-  for (int kind = 0; kind < TRI_STATE_COUNT; kind++)
-    for (int u = 0; u < UNITS; u++)
-      for (int i = 0; i < MOST_PARAMS; i++) {
-        free(first[kind][u][i]);
-        first[kind][u][i] = NULL;
-      }
+  for (float **x = &first[0][0][0][0]; x < &first[0][0][0][0] + sizeof first / sizeof *x; x++) {
+    free(*x);
+    *x = NULL;
+  }
 }
 
 static tri_status fill_positive(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
@@ -712,9 +779,11 @@ static void every_plan(int ranks_per_node) {
     apart = (k + ranks_per_node) % 2;
     for (together = 2; together <= 4; together *= 2) /* slices differ by the plan of weights alone */
       if (local % together == 0 && (k == 13 || k == 14 || k == 26))
-        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-          if (ways[i].rollout && (ways[i].train || k != 14)) live(ranks_per_node, &ways[i], &device);
+        for (layer_in = 6; layer_in <= MOST_IN; layer_in += MOST_IN - 6)
+          for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+            if (ways[i].rollout && (ways[i].train || k != 14)) live(ranks_per_node, &ways[i], &device);
     together = 1;
+    layer_in = k % 2 ? 6 : MOST_IN;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
       if (!ways[i].train && (plan.grads != plan.params || plan.optim != plan.params)) continue;
       if (i == 2 && (k % 26 || test_step(2) == 2)) continue; /* the same pieces in every plan */

@@ -108,7 +108,7 @@ static void compare_gradients(bench *b, const trl_case *c, double ranks) {
 
   OK(tri_params_grad_settle(tri_model_params(b->m), b->se.stream));
   for (int u = 0; u < o->n_unit; u++) {
-    tri_grad_view v = tri_params_grad_view(tri_model_params(b->m), u);
+    tri_grad_view v = tri_params_grad_view(tri_model_params(b->m), u, 0);
     for (int i = 0; i < o->unit[u].n_param; i++) {
       const tri_param_spec *p = &o->unit[u].param[i];
       int64_t               n = tri_param_count(p);

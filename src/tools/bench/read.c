@@ -27,7 +27,7 @@ tri_status tri_read_fill(tri_session *se, void *workspace, size_t bytes) {
 typedef struct reader {
   tri_device *device;
   tri_tensor  x;
-  double     *sum; /* in device memory */
+  tri_dd     *sum; /* in device memory */
 } reader;
 
 /* Computes the sum of squares, which a GPU does at the speed of reading. */
@@ -47,7 +47,7 @@ static tri_status read_host(void *ctx, tri_stream *s) {
   (void)s;
 #pragma omp parallel for simd num_threads(r->device->threads) reduction(+ : sum) schedule(static)
   for (int64_t i = 0; i < n; i++) sum += x[i];
-  *r->sum = (double)sum;
+  r->sum->hi = (double)sum;
   return TRI_OK;
 }
 
