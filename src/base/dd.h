@@ -5,14 +5,14 @@
 
 #include "inline.h"
 
-/* The number is hi + lo, and hi is that sum in f64. A sum of n numbers errs by some n 2^-106, so its hi depends on
- * the order of the numbers only if the exact sum lies that near to the middle of two f64. */
+/* The number is hi + lo, and hi is that sum in f64. A sum of n numbers errs by some n 2^-106. So its hi depends
+ * on the order of the numbers only if the exact sum lies that near to the middle of two f64. */
 typedef struct tri_dd {
   double hi, lo;
 } tri_dd;
 
-/* Pure. Returns a + b (Dekker 1971, add2, with the exact error of a.hi + b.hi by Knuth's two-sum). NaN or Inf in
- * either makes hi one of them. a and b may be exchanged. */
+/* Pure. Returns a + b (Dekker 1971, add2, with the exact error of a.hi + b.hi by Knuth's two-sum). NaN or Inf
+ * in either makes hi one of them. a and b may be exchanged. */
 TRI_INLINE tri_dd tri_dd_add(tri_dd a, tri_dd b) {
   double sum = a.hi + b.hi, rest = sum - a.hi, low = (a.hi - (sum - rest)) + (b.hi - rest) + (a.lo + b.lo);
   tri_dd c;

@@ -76,7 +76,7 @@ tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, const tri_opt
 
   TRI_TRY(tri_params_grad_settle(p, s));
   span = tri_trace_begin(trace, TRI_LANE_COMPUTE, (tri_trace_note){.what = "gradient norm"}, s);
-  TRI_TRY(tri_params_grad_sumsq(p, s, &sum)); /* padding is zero and adds nothing */
+  TRI_TRY(tri_params_grad_sumsq(p, s, &sum));
   tri_trace_end(trace, span, s);
   *grad_norm = sqrt(sum) * factor;
   *applied = isfinite(sum);

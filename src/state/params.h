@@ -121,8 +121,9 @@ typedef struct tri_grad_view {
   float    *grad;
 } tri_grad_view;
 tri_grad_view tri_params_grad_view(tri_params *p, int unit, int field);
-/* Collective over the ranks with other optimizer shares. Computes the sum of squares of the gradient. Its value
- * in f64 practically never depends on the division into shares (base/dd.h). The host waits. */
+/* Collective over the scope that shard.optim divides. Computes the sum of squares of the whole gradient. It
+ * practically never depends on the division into shares (base/dd.h). Padding is zero and adds nothing. The
+ * host waits. */
 TRI_CHECKED tri_status tri_params_grad_sumsq(tri_params *p, tri_stream *s, double *sum);
 /* Collective over world. Sets *name to the first tensor in backward order whose gradient is not finite,
  * within a unit to the first one, or to NULL if there is none. */

@@ -430,9 +430,8 @@ static void test_cast_nan(void **state) {
   for_each_device(run_cast_nan);
 }
 
-/* The sum is added to the previous content, with the same bits for both thread counts (the static). Cut into two
- * calls in either order, it has the same f64. So has the exact sum of squares, which a loop in twice the
- * precision gives. */
+/* The sum is added to the previous content, with the same bits for both thread counts (the static). Cut into
+ * two calls in either order, it has the same f64. So has the sum of a loop in twice the precision. */
 static void run_sumsq(bench *b) {
   static tri_dd        first[6];
   static const int64_t sizes[6] = {0, 1, 4097, 70001, 65536, 4096 * 513 + 5};
