@@ -89,6 +89,7 @@ of_name() { # name: sets as and of, its key=value
     case $1 in recurrent-*) make_models "$dir/recurrent.json" ;; *) make_models "$dir/long.json" ;; esac
     as=ppo of=("data.train=$dir/data.jsonl" rollout.rollout_batch_size=16 rollout.max_response_length=4 rollout.save_every=4
       critic.warmup_steps=1
+      run.collectives=mpi # so that ranks of a node share no weights, and models of two ranks gather their slices
       "reward=[{name: model, path: $dir/judge}, {name: regex, pattern: '[0-4]'}]" critic.path="$dir/small" critic.shard=zero1
       "data.eval=$dir/data.jsonl" eval.steps=2 eval.max_prompts=8)
     ;;
