@@ -462,7 +462,7 @@ const tri_key tri_keys[] = {
   {"shard.offload", TRI_KEY_CHOICE, ALL, FREE, all_models_train, AT(shard.offload), "none|optimizer|frozen|all", "none", "",
    "State kept in host memory and brought to the GPU in pieces: the optimizer's state, the weights of frozen models "
    "(reference, reward model), or both. Choose it if GPU memory is too small."},
-  {"shard.tensor_parallel_size", TRI_KEY_I64, ALL, FREE, NEVER, AT(shard.tensor_parallel_size), COUNT, "1", "ranks",
+  {"shard.tensor_parallel_size", TRI_KEY_I64, ALL, FREE, no_sampler, AT(shard.tensor_parallel_size), COUNT, "1", "ranks",
    "Ranks of a node that generate as one model, each with its rows of every matrix and its heads. With run.sampler: "
    "exact, answers, training and checkpoints are the same for every value. Choose it if a GPU has too little memory to generate with the whole model. "
    "It must divide the ranks of a node, the model's heads, key/value heads, width and mlp."},

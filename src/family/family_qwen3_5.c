@@ -66,7 +66,7 @@ static const tri_config_key keys[] = {{"attention_bias", TRI_KEY_FLAG, IF(qkv_bi
 const tri_family tri_family_qwen3_5 = {
     .model_type = "qwen3_5_text",
     .architecture = "Qwen3_5ForCausalLM",
-    .scored = "Qwen3_5ForSequenceClassification",
+    .scored = "Qwen3_5TextForSequenceClassification",
     .silent = {.V = 248320,
                .C = 4096,
                .F = 12288,

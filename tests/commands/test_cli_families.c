@@ -40,7 +40,7 @@ static const struct {
      "\"head_dim\": 8, \"layer_types\": [\"linear_attention\", \"full_attention\", \"linear_attention\"], "
      "\"linear_num_key_heads\": 2, \"linear_num_value_heads\": 4, \"linear_key_head_dim\": 8, "
      "\"linear_value_head_dim\": 6",
-     "linear_attn.in_proj_qkv.weight", "Qwen3_5ForSequenceClassification"},
+     "linear_attn.in_proj_qkv.weight", "Qwen3_5TextForSequenceClassification"},
 };
 enum { N_FAMILIES = sizeof family / sizeof *family };
 
@@ -284,6 +284,8 @@ static void text_halves_go_in_and_out(void **state) {
     snprintf(command, sizeof command, ONE "inspect whole --json | grep -q '\"left_out\": {\"tensors\": %s,'",
              half[i][4]);
     cli_succeeds(command);
+    cli_succeeds(ONE "inspect whole");
+    assert_int_equal(strstr(cli_out, "recurrent ") != NULL, i == 2);
     cli_succeeds(ONE
                  "train sft.yaml data.train=tokens.jsonl model.config=whole/config.json model.tokenizer=null "
                  "train.steps=1 train.train_batch_size=2 train.micro_batch_size=2 run.output=random");
@@ -292,6 +294,20 @@ static void text_halves_go_in_and_out(void **state) {
     cli_sh("rm -r whole random both text");
   }
   cli_sh("rm -rf run out again");
+}
+
+/* 3 states f32 [4,8,8] and tails bf16 [3,64], where 64 is 2 heads each for q and k, and 4 for v, of 8. */
+static void inspect_names_recurrent_layers(void **state) {
+  (void)state;
+  cli_succeeds(ONE "inspect '" TRI_TEST_DATA "/model/qwen3_5_half'");
+  cli_shows(cli_out, "\nrecurrent   3 layers, beside 1 of attention,\n"
+                     "            2 heads of 8 for keys, 4 of 8 for values,\n"
+                     "            state of a sequence 4.12 KiB in bf16\n");
+  cli_succeeds(ONE "inspect '" TRI_TEST_DATA "/model/qwen3_5_half' --json");
+  cli_shows(cli_out,
+            "\"recurrent\": {\"layers\": 3, \"attention_layers\": 1, \"key_heads\": 2, \"key_width\": 8, "
+            "\"value_heads\": 4, \"value_width\": 8, \"convolution_rows\": 4, "
+            "\"state_bytes_bf16\": 4224}}, ");
 }
 
 /* A reward model is a text model. Its export has no place for the other tensors. */
@@ -586,6 +602,7 @@ int main(void) {
                                      cmocka_unit_test(longrope_is_chosen_once),
                                      cmocka_unit_test(text_halves_go_in_and_out),
                                      cmocka_unit_test(a_multimodal_folder_may_be_gone),
+                                     cmocka_unit_test(inspect_names_recurrent_layers),
                                      cmocka_unit_test(a_reward_model_stays_a_text_model),
                                      cmocka_unit_test(merged_adapters_go_into_the_multimodal_folder),
                                      cmocka_unit_test(a_multimodal_folder_keeps_its_shards),

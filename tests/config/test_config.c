@@ -388,6 +388,10 @@ static void test_idle_keys(void **state) {
   expect_lines(notes.data, "algo.advantage_eps=0 algo.advantage_eps algo.scale_rewards\n");
   tri_text_free(&notes);
   tri_config_free(&c);
+  assert_int_equal(load(SFT, &c, &notes, ARGS("shard.tensor_parallel_size=2")), TRI_OK);
+  expect_lines(notes.data, "shard.tensor_parallel_size=2 shard.tensor_parallel_size no answer\n");
+  tri_text_free(&notes);
+  tri_config_free(&c);
   assert_int_equal(load(GRPO, &c, &notes, ARGS("rollout.max_extra_batches=1")), TRI_OK);
   expect_lines(notes.data,
                "rollout.max_extra_batches=1 rollout.max_extra_batches rollout.dynamic_sampling\n");

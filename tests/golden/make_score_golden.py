@@ -13,8 +13,10 @@ from transformers import (GemmaConfig, GemmaForCausalLM, GemmaForSequenceClassif
                           LlamaForSequenceClassification, MistralConfig, MistralForCausalLM, MistralForSequenceClassification,
                           Olmo2Config, Olmo2ForCausalLM, Olmo2ForSequenceClassification, Olmo3Config, Olmo3ForCausalLM,
                           Olmo3ForSequenceClassification, Phi3Config, Phi3ForCausalLM, Phi3ForSequenceClassification, Qwen2Config, Qwen2ForCausalLM,
-                          Qwen2ForSequenceClassification, Qwen3Config, Qwen3ForCausalLM, Qwen3ForSequenceClassification,
+                          Qwen2ForSequenceClassification, Qwen3_5ForCausalLM, Qwen3_5TextConfig, Qwen3Config, Qwen3ForCausalLM,
+                          Qwen3ForSequenceClassification,
                           SmolLM3Config, SmolLM3ForCausalLM, SmolLM3ForSequenceClassification)
+from transformers.models.qwen3_5.modeling_qwen3_5 import Qwen3_5TextForSequenceClassification
 
 OUT = "tests/data/model"
 LENGTHS = [1, 2, 7, 37]
@@ -42,6 +44,10 @@ MODELS = {
     "olmo2_score": (Olmo2Config, Olmo2ForCausalLM, Olmo2ForSequenceClassification, dict(SMALL)),
     "smollm3_score": (SmolLM3Config, SmolLM3ForCausalLM, SmolLM3ForSequenceClassification, dict(SMALL, no_rope_layer_interval=2)),
     "olmo3_score": (Olmo3Config, Olmo3ForCausalLM, Olmo3ForSequenceClassification, dict(SMALL, sliding_window=5, layer_types=["sliding_attention", "full_attention"])),
+    "qwen3_5_score": (Qwen3_5TextConfig, Qwen3_5ForCausalLM, Qwen3_5TextForSequenceClassification,
+                      dict(SMALL, head_dim=8, num_hidden_layers=3, tie_word_embeddings=False, linear_num_key_heads=2, linear_num_value_heads=4,
+                           linear_key_head_dim=8, linear_value_head_dim=6, initializer_range=0.02,
+                           layer_types=["linear_attention", "full_attention", "linear_attention"])),
 }
 
 
@@ -49,8 +55,11 @@ def fill(model, gen):
     """Random bf16 values, large enough for every nonlinearity to matter."""
     for name, p in model.named_parameters():
         x = torch.randn(p.shape, generator=gen)
-        if "norm" in name:  # Gemma adds it to 1
-            x = (0 if "gemma" in model.config.model_type else 1) + 0.3 * x
+        if name.endswith("A_log"):
+            x = 0.3 * x - 2
+        elif "norm" in name:  # Gemma and Qwen3.5 add it to 1, Qwen3.5 not in recurrent layers
+            plus = "gemma" in model.config.model_type or "qwen3_5" in model.config.model_type and "linear_attn" not in name
+            x = (0 if plus else 1) + 0.3 * x
         elif p.ndim == 2:
             x = x * (0.5 if "embed" in name else 1.3 / p.shape[1] ** 0.5)
         else:

@@ -17,7 +17,7 @@
 static const char *const models[] = {"model/llama_score",   "model/qwen2_score",  "model/mistral_score",
                                      "model/qwen3_score",   "model/gemma2_score", "model/gemma3_score",
                                      "model/phi3_score",    "model/gemma_score",  "model/olmo2_score",
-                                     "model/smollm3_score", "model/olmo3_score"};
+                                     "model/smollm3_score", "model/olmo3_score",  "model/qwen3_5_score"};
 enum { N_MODELS_SCORED = sizeof models / sizeof *models };
 static char top[256]; /* the folder of this program */
 

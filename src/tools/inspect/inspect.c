@@ -8,6 +8,7 @@
 #include "base/visible.h"
 #include "family/family.h"
 #include "io/text/json_text.h"
+#include "model/kv.h"
 #include "record/record.h"
 
 #include <stdio.h>
@@ -59,24 +60,51 @@ done:
   return st;
 }
 
-static tri_status print_shape(const tri_model_shape *s, bool json, tri_text *out) {
+/* Prints the recurrent layers, with the bytes of the state that a sequence leaves in all of them in bf16. */
+static tri_status print_recurrent(const tri_model_shape *s, bool json, tri_text *out) {
+  const tri_delta_shape *d = &s->delta;
+  int                    n = tri_recurrent_layers(s);
+  int64_t                bytes = (int64_t)tri_kv_state_bytes(s, TRI_BF16);
+  char                   size[TRI_CELL_BYTES];
+
+  if (!n) return TRI_OK;
   if (json)
-    return tri_text_printf(
+    return tri_text_printf(out,
+                           ", \"recurrent\": {\"layers\": %d, \"attention_layers\": %d, \"key_heads\": %d, "
+                           "\"key_width\": %d, \"value_heads\": %d, \"value_width\": %d, "
+                           "\"convolution_rows\": %d, \"state_bytes_bf16\": %lld}",
+                           n, s->L - n, d->Hk, d->Dk, d->Hv, d->Dv, d->conv, (long long)bytes);
+  tri_cell_bytes(bytes, size);
+  return tri_text_printf(out,
+                         "recurrent   %d layer%s, beside %d of attention,\n"
+                         "            %d head%s of %d for keys, %d of %d for values,\n"
+                         "            state of a sequence %s in bf16\n",
+                         n, n == 1 ? "" : "s", s->L - n, d->Hk, d->Hk == 1 ? "" : "s", d->Dk, d->Hv, d->Dv,
+                         size);
+}
+
+static tri_status print_shape(const tri_model_shape *s, bool json, tri_text *out) {
+  if (json) {
+    TRI_TRY(tri_text_printf(
         out,
         ", \"model\": {\"model_type\": \"%s\", \"layers\": %d, \"width\": %d, \"heads\": %d, "
         "\"key_value_heads\": %d, \"head_width\": %d, \"feed_forward_width\": %d, \"vocabulary\": %d, "
-        "\"context_tokens\": %lld, \"tied_head\": %s, \"scalar_head\": %s}",
+        "\"context_tokens\": %lld, \"tied_head\": %s, \"scalar_head\": %s",
         s->family->model_type, s->L, s->C, s->H, s->G, s->D, s->F, s->V, (long long)s->max_pos,
-        s->tied_head ? "true" : "false", s->scored ? "true" : "false");
-  return tri_text_printf(out,
-                         "model       %s, %d layer%s, width %d, feed-forward %d, %s head,\n"
-                         "            %d head%s of %d, %d of keys and values,\n"
-                         "            vocabulary %d, context %lld tokens\n",
-                         s->family->model_type, s->L, s->L == 1 ? "" : "s", s->C, s->F,
-                         s->scored      ? "scalar"
-                         : s->tied_head ? "tied"
-                                        : "own",
-                         s->H, s->H == 1 ? "" : "s", s->D, s->G, s->V, (long long)s->max_pos);
+        s->tied_head ? "true" : "false", s->scored ? "true" : "false"));
+    TRI_TRY(print_recurrent(s, json, out));
+    return tri_text_put(out, "}", 1);
+  }
+  TRI_TRY(tri_text_printf(out,
+                          "model       %s, %d layer%s, width %d, feed-forward %d, %s head,\n"
+                          "            %d head%s of %d, %d of keys and values,\n"
+                          "            vocabulary %d, context %lld tokens\n",
+                          s->family->model_type, s->L, s->L == 1 ? "" : "s", s->C, s->F,
+                          s->scored      ? "scalar"
+                          : s->tied_head ? "tied"
+                                         : "own",
+                          s->H, s->H == 1 ? "" : "s", s->D, s->G, s->V, (long long)s->max_pos));
+  return print_recurrent(s, json, out);
 }
 
 /* Prints one attribute. */
