@@ -276,8 +276,17 @@ static inline tri_dtype tri_type(tri_in t) {
   TRI_ASSERT(tri_dtype_computes(t->dtype));
   return t->dtype;
 }
+/* Host. Tells whether t has the type and the dimensions of `of`, both [N,C]. */
+static inline bool tri_same_rows(tri_in t, tri_in of) {
+  return t->dtype == of->dtype && t->dim[0] == of->dim[0] && t->dim[1] == of->dim[1];
+}
 static inline int64_t tri_blocks(int64_t n, int64_t each) { return (n + each - 1) / each; }
 
+/* Host. Returns this number of blocks as a grid, which has fewer than 2^31. */
+static inline unsigned tri_whole_grid(int64_t blocks) {
+  TRI_ASSERT(blocks >= 0 && blocks <= INT32_MAX);
+  return (unsigned)blocks;
+}
 /* Host. Returns the grid of a loop over n items, one item per thread and turn. It has as many blocks as run
  * at once. Use it only for kernels whose results do not depend on the grid. */
 static inline unsigned tri_grid(const tri_stream *s, int64_t n, int threads) {

@@ -125,7 +125,7 @@ template <class A> __global__ void __launch_bounds__(CONV_THREADS) conv_fwd_kern
 
 static conv_call conv_call_of(tri_in mix, tri_in w, tri_in cu) {
   TRI_ASSERT(w->dtype == tri_type(mix) && w->dim[0] == mix->dim[1] && cu->dtype == TRI_I32);
-  TRI_ASSERT(w->dim[1] >= 2 && w->dim[1] <= TRI_CONV_MOST);
+  TRI_ASSERT(w->dim[1] >= 2 && w->dim[1] <= TRI_CONV_MOST && cu->dim[0] > 0);
   return {mix->data,   w->data,       (const int32_t *)cu->data, mix->dim[0], cu->dim[0] - 1,
           mix->dim[1], (int)w->dim[1]};
 }
@@ -134,10 +134,10 @@ tri_status tri_cuda_conv_fwd(tri_stream *s, tri_out c, tri_in mix, tri_in w, tri
                              const tri_delta_rows *rows) {
   conv_fwd_call call = {conv_call_of(mix, w, rows->cu), c->data, NULL, NULL, NULL, 0};
   int64_t       S = call.of.S;
-  dim3          grid((unsigned)(S > 0 ? call.of.N / CONV_ROWS + S : 0),
+  dim3          grid(tri_whole_grid(S > 0 ? call.of.N / CONV_ROWS + S : 0),
                      (unsigned)tri_blocks(call.of.Er, CONV_THREADS));
 
-  TRI_ASSERT(c->dtype == mix->dtype && c->dim[0] == mix->dim[0] && c->dim[1] == mix->dim[1]);
+  TRI_ASSERT(tri_same_rows(c, mix));
   TRI_ASSERT(!rows->slot == !rows->fresh);
   if (rows->slot) {
     int64_t own = (call.of.W - 1) * call.of.Er; /* elements of a slot */
@@ -227,9 +227,10 @@ tri_status tri_cuda_conv_bwd(tri_stream *s, tri_out dmix, tri_out dw, tri_in dc,
   conv_bwd_call c = {conv_call_of(mix, w, cu), dc->data, dmix->data, NULL, 1, 0};
   int64_t       Er = c.of.Er, n = Er * c.of.W;
   tri_row_parts p = tri_row_parts_of(c.of.N, n, PART_ROWS);
-  unsigned      grid = c.of.N > 0 ? (unsigned)(tri_blocks(Er, COLUMNS) * p.n) : 0;
+  unsigned      grid = tri_whole_grid(c.of.N > 0 ? tri_blocks(Er, COLUMNS) * p.n : 0);
 
-  TRI_ASSERT(dc->dtype == mix->dtype && dmix->dtype == mix->dtype && (!dw || dw->dtype == TRI_F32));
+  TRI_ASSERT(tri_same_rows(dc, mix) && tri_same_rows(dmix, mix));
+  TRI_ASSERT(!dw || (dw->dtype == TRI_F32 && dw->dim[0] == Er && dw->dim[1] == c.of.W));
   c.parts = p.n;
   c.run = tri_blocks(c.of.N, (int64_t)p.n * RUNS);
   if (dw) c.dw = tri_row_parts_to(s, p, dw->data);

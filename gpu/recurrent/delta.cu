@@ -85,7 +85,7 @@ template <int DK> static tri_status delta_fwd(tri_stream *s, tri_dtype type, del
   unsigned grid;
 
   c.blocks = (c.of.Dv + delta_shape<DK>::W - 1) / delta_shape<DK>::W;
-  grid = (unsigned)(S * c.of.Hv * c.blocks);
+  grid = tri_whole_grid(S * c.of.Hv * c.blocks);
 #define LAUNCH(A) TRI_LAUNCH((delta_fwd_kernel<A, DK>), grid, DELTA_THREADS, 0, s, c)
   return TRI_BY_TYPE(type, LAUNCH);
 #undef LAUNCH

@@ -204,7 +204,8 @@ static inline delta_call delta_call_of(tri_in c, tri_in ba, tri_in A_log, tri_in
   TRI_ASSERT(A_log->dim[0] == r->Hv && dt_bias->dim[0] == r->Hv && cu->dtype == TRI_I32);
   TRI_ASSERT(A_log->dtype == TRI_F32 || A_log->dtype == c->dtype);
   TRI_ASSERT(dt_bias->dtype == TRI_F32 || dt_bias->dtype == c->dtype);
-  TRI_ASSERT(r->Hv % r->Hk == 0 && r->Dk <= TRI_DELTA_MOST && r->Dv <= TRI_DELTA_MOST);
+  TRI_ASSERT(r->Hk > 0 && r->Hv > 0 && r->Hv % r->Hk == 0 && r->Dk > 0 && r->Dv > 0 && cu->dim[0] > 0);
+  TRI_ASSERT(r->Dk <= TRI_DELTA_MOST && r->Dv <= TRI_DELTA_MOST);
   return {c->data,
           ba->data,
           A_log->data,

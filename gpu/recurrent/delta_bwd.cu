@@ -509,7 +509,7 @@ __global__ void __launch_bounds__(GATE_THREADS)
 }
 
 template <int DK> static tri_status delta_bwd(tri_stream *s, tri_dtype type, delta_bwd_call c, int64_t S) {
-  unsigned grid = (unsigned)(S * c.of.Hv);
+  unsigned grid = tri_whole_grid(S * c.of.Hv);
 
   static_assert(sizeof(delta_stage<DK>) + 1024 <= TRI_CUDA_SHARED_LEAST,
                 "a block of every GPU holds a stage");
@@ -539,16 +539,18 @@ tri_status tri_cuda_delta_bwd(tri_stream *s, tri_out dc, tri_out dba, tri_out dA
   tri_dtype      A = c->dtype;
 
   TRI_ASSERT(work->dtype == TRI_F32 && tri_tensor_count(work) >= tri_delta_work(rule, N));
-  TRI_ASSERT((uintptr_t)work->data % 16 == 0 && !dA_log == !ddt_bias);
-  TRI_ASSERT(dc->dtype == A && dba->dtype == A && dout->dtype == A && dc->dim[1] == c->dim[1] &&
-             dba->dim[1] == ba->dim[1] && dout->dim[1] == (int64_t)rule->Hv * rule->Dv);
+  TRI_ASSERT((uintptr_t)work->data % 16 == 0 && tri_same_rows(dc, c) && tri_same_rows(dba, ba));
+  TRI_ASSERT(dout->dtype == A && dout->dim[0] == N && dout->dim[1] == (int64_t)rule->Hv * rule->Dv);
+  TRI_ASSERT(!dA_log == !ddt_bias);
+  TRI_ASSERT(!dA_log || (dA_log->dtype == TRI_F32 && ddt_bias->dtype == TRI_F32));
+  TRI_ASSERT(!dA_log || (dA_log->dim[0] == rule->Hv && ddt_bias->dim[0] == rule->Hv));
   if (N == 0) return TRI_OK;
   TRI_TRY(rule->Dk <= 64    ? delta_bwd<64>(s, A, call, S)
           : rule->Dk <= 128 ? delta_bwd<128>(s, A, call, S)
                             : delta_bwd<256>(s, A, call, S));
 #define NORM(A)                                                                                              \
-  TRI_LAUNCH((delta_norm_bwd_kernel<A>), (unsigned)tri_blocks(N * rule->Hk, KEY_WARPS), KEY_WARPS * 32, 0,   \
-             s, call)
+  TRI_LAUNCH((delta_norm_bwd_kernel<A>), tri_whole_grid(tri_blocks(N * rule->Hk, KEY_WARPS)),                \
+             KEY_WARPS * 32, 0, s, call)
   TRI_TRY(TRI_BY_TYPE(A, NORM));
 #undef NORM
   if (!dA_log) return TRI_OK;

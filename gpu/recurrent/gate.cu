@@ -81,8 +81,8 @@ __global__ void __launch_bounds__(TRI_SUM_COLUMNS *TRI_SUM_LANES)
 static gate_norm_call gate_norm_of(tri_in o, tri_in z, tri_in w, const tri_delta_rule *r) {
   gate_norm_call c = {};
 
-  TRI_ASSERT(o->dim[1] == (int64_t)r->Hv * r->Dv && z->dim[0] == o->dim[0] && z->dim[1] == o->dim[1]);
-  TRI_ASSERT(z->dtype == tri_type(o) && w->dtype == o->dtype && w->dim[0] == r->Dv);
+  TRI_ASSERT(o->dim[1] == (int64_t)r->Hv * r->Dv && tri_same_rows(z, o));
+  TRI_ASSERT(w->dtype == tri_type(o) && w->dim[0] == r->Dv && r->Dv > 0 && r->Dv <= TRI_DELTA_MOST);
   c.o = o->data;
   c.z = z->data;
   c.w = w->data;
@@ -96,11 +96,13 @@ tri_status tri_cuda_gate_norm_fwd(tri_stream *s, tri_out y, tri_out rstd, tri_in
                                   const tri_delta_rule *rule) {
   gate_norm_call c = gate_norm_of(o, z, w, rule);
 
-  TRI_ASSERT(y->dtype == o->dtype && y->dim[1] == o->dim[1] && (!rstd || rstd->dtype == TRI_F32));
+  TRI_ASSERT(tri_same_rows(y, o));
+  TRI_ASSERT(!rstd || (rstd->dtype == TRI_F32 && tri_tensor_count(rstd) == c.rows));
   c.y = y->data;
   c.rstd = rstd ? (float *)rstd->data : NULL;
 #define LAUNCH(A)                                                                                            \
-  TRI_LAUNCH((gate_norm_fwd_kernel<A>), (unsigned)tri_blocks(c.rows, HEAD_WARPS), HEAD_WARPS * 32, 0, s, c)
+  TRI_LAUNCH((gate_norm_fwd_kernel<A>), tri_whole_grid(tri_blocks(c.rows, HEAD_WARPS)), HEAD_WARPS * 32, 0,  \
+             s, c)
   return TRI_BY_TYPE(tri_type(o), LAUNCH);
 #undef LAUNCH
 }
@@ -117,9 +119,9 @@ tri_status tri_cuda_gate_norm_bwd(tri_stream *s, tri_out dout, tri_out dz, tri_o
                                   tri_in o, tri_in z, tri_in w, tri_in rstd, const tri_delta_rule *rule) {
   gate_norm_call c = gate_norm_of(o, z, w, rule);
 
-  TRI_ASSERT(dy->dtype == o->dtype && dout->dtype == o->dtype && dz->dtype == o->dtype &&
-             rule->Dv <= TRI_DELTA_MOST);
-  TRI_ASSERT(rstd->dtype == TRI_F32 && (!dw || dw->dtype == TRI_F32) && (!y || y->dtype == o->dtype));
+  TRI_ASSERT(tri_same_rows(dy, o) && tri_same_rows(dout, o) && tri_same_rows(dz, o));
+  TRI_ASSERT(rstd->dtype == TRI_F32 && tri_tensor_count(rstd) == c.rows && (!y || tri_same_rows(y, o)));
+  TRI_ASSERT(!dw || (dw->dtype == TRI_F32 && dw->dim[0] == c.Dv));
   if (c.rows == 0) return TRI_OK;
   c.y = y ? y->data : NULL;
   c.dout = dout->data;
@@ -130,7 +132,8 @@ tri_status tri_cuda_gate_norm_bwd(tri_stream *s, tri_out dout, tri_out dz, tri_o
   if (dw) TRI_TRY(TRI_BY_TYPE(tri_type(o), ADD));
 #undef ADD
 #define LAUNCH(A)                                                                                            \
-  TRI_LAUNCH((gate_norm_bwd_kernel<A>), (unsigned)tri_blocks(c.rows, HEAD_WARPS), HEAD_WARPS * 32, 0, s, c)
+  TRI_LAUNCH((gate_norm_bwd_kernel<A>), tri_whole_grid(tri_blocks(c.rows, HEAD_WARPS)), HEAD_WARPS * 32, 0,  \
+             s, c)
   return TRI_BY_TYPE(tri_type(o), LAUNCH);
 #undef LAUNCH
 }
@@ -228,7 +231,7 @@ tri_status tri_cuda_gate_fwd(tri_stream *s, tri_out y, tri_in o, tri_in gate) {
   unsigned grid = tri_grid(s, tri_blocks(n, TRI_UNIT), THREADS);
   bool     vec = tri_vec8(n, y->data, o->data, gate->data);
 
-  TRI_ASSERT(y->dtype == tri_type(o) && gate->dtype == o->dtype && tri_tensor_count(gate) == n);
+  TRI_ASSERT(tri_same_rows(y, o) && tri_same_rows(gate, o));
 #define GATE(A, VEC)                                                                                         \
   TRI_LAUNCH((gate_fwd_kernel<A, VEC>), grid, THREADS, 0, s, y->data, o->data, gate->data, n)
 #define LAUNCH(A) (vec ? GATE(A, true) : GATE(A, false))
@@ -244,8 +247,8 @@ tri_status tri_cuda_gate_bwd(tri_stream *s, tri_out dout, tri_out dgate, tri_out
   unsigned grid = tri_grid(s, tri_blocks(n, TRI_UNIT), THREADS);
   bool     vec = tri_vec8(n, dout->data, dgate->data, again, dy->data, o->data, gate->data);
 
-  TRI_ASSERT(dy->dtype == tri_type(o) && gate->dtype == o->dtype && dout->dtype == o->dtype &&
-             dgate->dtype == o->dtype && tri_tensor_count(gate) == n && tri_tensor_count(dy) == n);
+  TRI_ASSERT(tri_same_rows(dy, o) && tri_same_rows(gate, o) && tri_same_rows(dout, o));
+  TRI_ASSERT(tri_same_rows(dgate, o) && (!y || tri_same_rows(y, o)));
 #define GATE(A, VEC)                                                                                         \
   TRI_LAUNCH((gate_bwd_kernel<A, VEC>), grid, THREADS, 0, s, dout->data, dgate->data, again, dy->data,       \
              o->data, gate->data, n)

@@ -34,7 +34,7 @@ checked='' pages='' ways="1:zero0:4:1 2:zero3:2:1 4:hybrid:4:2"
 [ -z "${ALL-}" ] || ways="1:zero0:4:1 1:zero3:2:1 2:zero0:2:1 2:zero0:4:1 2:zero3:2:1 2:zero3:4:1 4:zero0:2:1 4:zero0:4:1 4:hybrid:2:2 4:hybrid:4:2"
 case $1 in
 all) set -- $known judged lora-ppo lora-dpo lora-rm && pages=$* ;;
-ways) checked=$known pages='judged lora-ppo' && set -- sft rm dpo kto grpo judged lora-ppo recurrent-grpo recurrent-dpo recurrent-judged recurrent-lora-ppo ;;
+ways) checked=$known pages='judged lora-ppo' && set -- sft rm dpo kto grpo judged lora-ppo recurrent-dpo recurrent-judged recurrent-lora-ppo ;;
 pages) set -- $known judged lora-ppo && pages=$* ways='' ;;
 *) pages=$* ;;
 esac

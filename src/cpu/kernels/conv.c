@@ -101,7 +101,7 @@ static conv_call conv_open(tri_in mix, tri_in w, tri_in cu) {
                  .cu = cu->data};
 
   TRI_ASSERT(w->dtype == mix->dtype && w->dim[0] == c.Er && c.W >= 2 && c.W <= W_MOST);
-  TRI_ASSERT(c.cu[c.S] == c.N);
+  TRI_ASSERT(c.S >= 0 && c.cu[c.S] == c.N);
   return c;
 }
 
@@ -111,7 +111,7 @@ tri_status tri_cpu_conv_fwd(tri_stream *s, tri_out c, tri_in mix, tri_in w, tri_
   int64_t   N = call.N, Er = call.Er, S = call.S;
   int       threads = tri_cpu_threads(s, 8 * N * Er);
 
-  TRI_ASSERT(c->dtype == mix->dtype && c->dim[0] == N && c->dim[1] == Er);
+  TRI_ASSERT(tri_cpu_same_rows(c, mix));
   TRI_ASSERT(!rows->slot == !rows->fresh && (!rows->slot || (tail && tail->dtype == mix->dtype)));
   if (rows->slot) call.slot = rows->slot->data, call.fresh = rows->fresh->data, call.tail = tail->data;
   for (int64_t seq = 0; call.slot && seq < S; seq++)
@@ -194,7 +194,7 @@ tri_status tri_cpu_conv_bwd(tri_stream *s, tri_out dmix, tri_out dw, tri_in dc, 
   int64_t   stripe = tri_cpu_stripe(Er, threads);
 
   if (stripe > PIECE) stripe = PIECE;
-  TRI_ASSERT(dmix->dtype == mix->dtype && dc->dtype == mix->dtype && dmix->dim[1] == Er && dc->dim[1] == Er);
+  TRI_ASSERT(tri_cpu_same_rows(dmix, mix) && tri_cpu_same_rows(dc, mix));
   TRI_ASSERT(!dw || (dw->dtype == TRI_F32 && dw->dim[0] == Er && dw->dim[1] == call.W));
 #pragma omp parallel for schedule(static) num_threads(threads)
   for (int64_t at = 0; at < Er; at += stripe) {

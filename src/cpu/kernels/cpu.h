@@ -31,6 +31,10 @@ static inline tri_dtype tri_cpu_type(tri_in t) {
   TRI_ASSERT(tri_dtype_computes(t->dtype));
   return t->dtype;
 }
+/* Tells whether t has the type and the dimensions of `of`, both [N,C]. */
+static inline bool tri_cpu_same_rows(tri_in t, tri_in of) {
+  return t->dtype == of->dtype && t->dim[0] == of->dim[0] && t->dim[1] == of->dim[1];
+}
 
 /* Marks functions with one copy for each type A, so A is a constant in them. Otherwise gcc would test A in
  * the loop. */

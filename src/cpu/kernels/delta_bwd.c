@@ -308,11 +308,12 @@ tri_status tri_cpu_delta_bwd(tri_stream *s, tri_out dc, tri_out dba, tri_out dA_
                          .dout = dout->data,
                          .kept = work->data};
 
-  TRI_ASSERT(work->dtype == TRI_F32 && tri_tensor_count(work) >= tri_delta_work(rule, N) &&
-             first_row[S] == N);
-  TRI_ASSERT(dc->dtype == c->dtype && dc->dim[1] == c->dim[1] && dba->dtype == c->dtype);
-  TRI_ASSERT(dout->dtype == c->dtype && dout->dim[1] == (int64_t)Hv * rule->Dv && !dA_log == !ddt_bias);
+  TRI_ASSERT(work->dtype == TRI_F32 && tri_tensor_count(work) >= tri_delta_work(rule, N));
+  TRI_ASSERT(S >= 0 && first_row[S] == N && tri_cpu_same_rows(dc, c) && tri_cpu_same_rows(dba, ba));
+  TRI_ASSERT(dout->dtype == c->dtype && dout->dim[0] == N && dout->dim[1] == (int64_t)Hv * rule->Dv);
+  TRI_ASSERT(!dA_log == !ddt_bias);
   TRI_ASSERT(!dA_log || (dA_log->dtype == TRI_F32 && ddt_bias->dtype == TRI_F32));
+  TRI_ASSERT(!dA_log || (dA_log->dim[0] == Hv && ddt_bias->dim[0] == Hv));
   call.sums = call.kept + (N + CHUNK - 1) / CHUNK * tri_delta_state(rule);
   TRI_TRY(tri_cpu_check_stack(threads));
 #pragma omp parallel num_threads(threads)

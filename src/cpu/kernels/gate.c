@@ -35,8 +35,7 @@ static TRI_CPU_EACH float gate_head(const tri_dtype A, void *y, const void *o, c
 
 static void check_gated(tri_in o, tri_in z, tri_in w, const tri_delta_rule *rule) {
   TRI_ASSERT(rule->Dv > 0 && rule->Dv <= TRI_DELTA_MOST && w->dim[0] == rule->Dv);
-  TRI_ASSERT(o->dim[1] == (int64_t)rule->Hv * rule->Dv && z->dim[1] == o->dim[1] && z->dim[0] == o->dim[0]);
-  TRI_ASSERT(z->dtype == o->dtype && w->dtype == o->dtype);
+  TRI_ASSERT(o->dim[1] == (int64_t)rule->Hv * rule->Dv && tri_cpu_same_rows(z, o) && w->dtype == o->dtype);
 }
 
 tri_status tri_cpu_gate_norm_fwd(tri_stream *s, tri_out y, tri_out rstd, tri_in o, tri_in z, tri_in w,
@@ -45,7 +44,8 @@ tri_status tri_cpu_gate_norm_fwd(tri_stream *s, tri_out y, tri_out rstd, tri_in 
   tri_dtype A = tri_cpu_type(o);
 
   check_gated(o, z, w, rule);
-  TRI_ASSERT(y->dtype == o->dtype && tri_tensor_count(y) == heads * D && (!rstd || rstd->dtype == TRI_F32));
+  TRI_ASSERT(tri_cpu_same_rows(y, o));
+  TRI_ASSERT(!rstd || (rstd->dtype == TRI_F32 && tri_tensor_count(rstd) == heads));
 #pragma omp parallel for schedule(static) num_threads(tri_cpu_threads(s, 10 * heads * D))
   for (int64_t i = 0; i < heads; i++) {
     float r = TRI_CPU_OF(A, gate_head, tri_cpu_at_out(y->data, A, i * D), tri_cpu_at(o->data, A, i * D),
@@ -119,8 +119,9 @@ tri_status tri_cpu_gate_norm_bwd(tri_stream *s, tri_out dout, tri_out dz, tri_ou
                  z->data,    w->data,  rstd->data,         o->dtype, D};
 
   check_gated(o, z, w, rule);
-  TRI_ASSERT(tri_dtype_computes(o->dtype) && dy->dtype == o->dtype && dout->dtype == o->dtype);
-  TRI_ASSERT(dz->dtype == o->dtype && (!y || y->dtype == o->dtype) && rstd->dtype == TRI_F32);
+  TRI_ASSERT(tri_dtype_computes(o->dtype) && tri_cpu_same_rows(dy, o) && tri_cpu_same_rows(dout, o));
+  TRI_ASSERT(tri_cpu_same_rows(dz, o) && (!y || tri_cpu_same_rows(y, o)));
+  TRI_ASSERT(rstd->dtype == TRI_F32 && tri_tensor_count(rstd) == heads);
   TRI_ASSERT(!dw || (dw->dtype == TRI_F32 && dw->dim[0] == D));
 #pragma omp parallel for schedule(static) num_threads(tri_cpu_threads(s, 20 * heads * D))
   for (int p = 0; p < PARTS; p++)
@@ -218,7 +219,7 @@ tri_status tri_cpu_gate_fwd(tri_stream *s, tri_out y, tri_in o, tri_in gate) {
   int64_t   N = o->dim[0], W = o->dim[1];
   tri_dtype A = tri_cpu_type(o);
 
-  TRI_ASSERT(y->dtype == o->dtype && gate->dtype == o->dtype && y->dim[1] == W && gate->dim[1] == W);
+  TRI_ASSERT(tri_cpu_same_rows(y, o) && tri_cpu_same_rows(gate, o));
 #pragma omp parallel for schedule(static) num_threads(tri_cpu_threads(s, 8 * N * W))
   for (int64_t n = 0; n < N; n++)
     TRI_CPU_OF(A, gate_row, tri_cpu_at_out(y->data, A, n * W), tri_cpu_at(o->data, A, n * W),
@@ -231,8 +232,8 @@ tri_status tri_cpu_gate_bwd(tri_stream *s, tri_out dout, tri_out dgate, tri_out 
   int64_t   N = o->dim[0], W = o->dim[1];
   tri_dtype A = tri_cpu_type(o);
 
-  TRI_ASSERT(dout->dtype == o->dtype && dgate->dtype == o->dtype && (!y || y->dtype == o->dtype));
-  TRI_ASSERT(dy->dtype == o->dtype && gate->dtype == o->dtype && dy->dim[1] == W && gate->dim[1] == W);
+  TRI_ASSERT(tri_cpu_same_rows(dout, o) && tri_cpu_same_rows(dgate, o) && (!y || tri_cpu_same_rows(y, o)));
+  TRI_ASSERT(tri_cpu_same_rows(dy, o) && tri_cpu_same_rows(gate, o));
 #pragma omp parallel for schedule(static) num_threads(tri_cpu_threads(s, 8 * N * W))
   for (int64_t n = 0; n < N; n++)
     TRI_CPU_OF(A, gate_row_bwd, tri_cpu_at_out(dout->data, A, n * W), tri_cpu_at_out(dgate->data, A, n * W),
