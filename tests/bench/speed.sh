@@ -6,8 +6,10 @@
 #   tests/bench/speed.sh train CONFIG.json T B f32|bf16 RANKS THREADS [STEPS]        the same, of a model of that config.json
 #   tests/bench/speed.sh grpo s|m|CONFIG.json f32|bf16 COMPLETIONS RANKS THREADS [STEPS]   seconds of a GRPO step with prompts of
 #                                                                                 8 bytes, groups of 8, 64 new tokens each
-# Weights are random, and the script makes random or numeric data. There is no end token, so every answer has its full length.
+# WARM_UP steps (2 unless set) come before the timed ones. Weights are random, and the script makes random or numeric data. There is no
+# end token, so every answer has its full length.
 set -eu
+warm_up=${WARM_UP:-2}
 here=$(cd "$(dirname "$0")/../.." && pwd)
 trireme=${TRIREME:-$here/build/cpu-release/trireme}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/trireme-speed.XXXXXX")
@@ -25,8 +27,8 @@ run() { # ranks threads deck
   mpirun $root --bind-to none -n "$1" "$trireme" train "$3" run.threads="$2" > "$dir/out" 2>&1 || { cat "$dir/out" >&2; exit 1; }
 }
 
-median() { # field, skipping the first two steps
-  awk -v f="\"$1\":" '{ for (i = 1; i <= NF; i++) if ($i == f && ++n > 2) { gsub(",", "", $(i + 1)); print $(i + 1) } }' \
+median() { # field, without the warm-up steps
+  awk -v skip="$warm_up" -v f="\"$1\":" '{ for (i = 1; i <= NF; i++) if ($i == f && ++n > skip) { gsub(",", "", $(i + 1)); print $(i + 1) } }' \
     "$dir/run/metrics.jsonl" | sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
 }
 
@@ -52,12 +54,12 @@ run: {output: $dir/run, resume: never}
 model: {config: $dir/config.json, dtype: $dtype}
 data: {train: $dir/data.jsonl}
 algo: {name: sft}
-train: {steps: $((steps + 2)), train_batch_size: $B, gradient_accumulation_steps: 1, learning_rate: 1e-3, weight_decay: 0.1, max_grad_norm: 0}
+train: {steps: $((steps + warm_up)), train_batch_size: $B, gradient_accumulation_steps: 1, learning_rate: 1e-3, weight_decay: 0.1, max_grad_norm: 0}
 checkpoint: {save_final: false}
 EOF
   run "$ranks" "$threads" "$dir/deck.yaml"
   s=$(median time_step_s)
-  echo "trireme train $what T=$T B=$B $dtype ranks=$ranks threads=$threads: step $s s, tokens/s $(awk -v s="$s" -v n="$((B * T))" 'BEGIN { printf "%.0f", n / s }')"
+  echo "trireme train $what T=$T B=$B $dtype ranks=$ranks threads=$threads: step $s s, tokens/s $(awk -v s="$s" -v n="$((B * T))" 'BEGIN { printf "%.4g", n / s }')"
   ;;
 grpo)
   shift
@@ -77,7 +79,7 @@ data: {train: $dir/data.jsonl}
 algo: {name: grpo, num_generations: 8}
 rollout: {rollout_batch_size: $((n / 8)), max_response_length: 64}
 reward: [{name: regex, pattern: "[0-4]"}]
-train: {steps: $((steps + 2)), micro_batch_size: $((n / ranks)), learning_rate: 1e-4}
+train: {steps: $((steps + warm_up)), micro_batch_size: $((n / ranks)), learning_rate: 1e-4}
 checkpoint: {save_final: false}
 EOF
   run "$ranks" "$threads" "$dir/deck.yaml"
