@@ -29,7 +29,9 @@ static bool is_whole(const tri_params *p, int index, int i) {
 
 /* True if this rank's share of a cut param is its slice. */
 static bool is_share(const tri_params *p) {
-  return p->opt.place.tensor == p->opt.place.local_size && p->layout.plan.params == TRI_SHARD_NODE &&
+  const tri_place *at = &p->opt.place;
+
+  return at->tensor == at->local_size && (p->layout.plan.params == TRI_SHARD_NODE || at->nodes == 1) &&
          p->residence->memory == TRI_MEM_DEVICE;
 }
 

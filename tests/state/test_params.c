@@ -427,7 +427,7 @@ static double slice_bytes(void) {
  * packed if the device packs. A share that is a slice needs none. A packed slice is made from one in
  * between. */
 static int64_t planned_slices(void) {
-  bool             is_share = tensor == se->rt.local_size && plan.params == TRI_SHARD_NODE;
+  bool             is_share = tensor == ranks_of(plan.params);
   int64_t          each = (int64_t)tri_dtype_bytes(*dtype), bytes = 0, between = 0;
   tri_linear_bytes size;
 
