@@ -1,10 +1,9 @@
-"""Times training steps of a qwen3_5 model in transformers on the CPU: tokens/s of forward, loss, backward and AdamW.
-
-python torch_recurrent.py CONFIG.json T B f32|bf16 THREADS [STEPS [WARM_UP]]      e.g. tests/bench/qwen3_5.json 256 2 f32 2 3
-
-The model is random, in f32. bf16 is autocast. Recurrent layers take transformers' own path (its chunked rule in torch), attention is
-sdpa, and no activation is recomputed. AdamW is torch's fused one, the Trainer's default.
-"""
+# torch_recurrent.py - times training steps of a qwen3_5 model in transformers on the CPU: tokens/s of forward, loss, backward
+# and AdamW.
+# The model is random, in f32. bf16 is autocast. Recurrent layers take transformers' own path (its chunked rule in torch),
+# attention is sdpa, and no activation is recomputed. AdamW is torch's fused one, the Trainer's default.
+# usage: python tests/bench/torch_recurrent.py CONFIG.json T B f32|bf16 THREADS [STEPS [WARM_UP]]
+# for example tests/bench/qwen3_5.json 256 2 f32 2 3
 # SPDX-License-Identifier: BSD-3-Clause
 import statistics
 import sys

@@ -1,12 +1,9 @@
-"""Times GRPO steps of a qwen3_5 model with TRL's GRPOTrainer on the CPU: seconds of a step.
-
-python trl_recurrent.py CONFIG.json --dtype f32 --completions 8 --steps 2 --threads 2
-
-The model is random, in f32, with a byte-level tokenizer. Prompts are short sums of 8 bytes. The reward is the share of digits in the
-answer. bf16 is the Trainer's autocast. Sampling has temperature 1 and no top-k or top-p. The end token is suppressed, so every answer
-has --new tokens. Recurrent layers take transformers' own path in torch, attention is sdpa, and no activation is recomputed. The first
-step is a warm-up. With --steps 1 it is the only one, and its time is printed.
-"""
+# trl_recurrent.py - times GRPO steps of a qwen3_5 model with TRL's GRPOTrainer on the CPU: seconds of a step.
+# The model is random, in f32, with a byte-level tokenizer. Prompts are short sums of 8 bytes. The reward is the share of digits
+# in the answer. bf16 is the Trainer's autocast. Sampling has temperature 1 and no top-k or top-p. The end token is suppressed,
+# so every answer has --new tokens. Recurrent layers take transformers' own path in torch, attention is sdpa, and no activation
+# is recomputed. The first step is a warm-up. With --steps 1 it is the only one, and its time is printed.
+# usage: python tests/bench/trl_recurrent.py CONFIG.json --dtype f32 --completions 8 --steps 2 --threads 2
 # SPDX-License-Identifier: BSD-3-Clause
 import argparse
 import os
