@@ -5,8 +5,8 @@
 
 #include "inline.h"
 
-/* The number is hi + lo, and hi is that sum in f64. A sum of n numbers errs by some n 2^-106. So its hi depends
- * on the order of the numbers only if the exact sum lies that near to the middle of two f64. */
+/* The number is hi + lo, and hi is that sum in f64. A sum of n numbers errs by some n 2^-106. So its hi
+ * depends on the order of the numbers only if the exact sum lies that near to the middle of two f64. */
 typedef struct tri_dd {
   double hi, lo;
 } tri_dd;

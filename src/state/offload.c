@@ -198,6 +198,8 @@ tri_status tri_params_exchange(const tri_params *p, const tri_param_unit *u, con
   int           n = tri_params_fields(p, u);
 
   TRI_ASSERT(n <= TRI_MOST_FIELDS);
+  if (req) *req = (tri_req){NULL, 0};
+  if (!tri_params_padded(p, u)) return TRI_OK; /* a unit of adapters may have no params, and no arrays */
   for (int f = 0; f < n; f++) {
     tri_range all = tri_params_share(p, u, f, x->to), mine = tri_params_share(p, u, f, x->from);
     char     *whole = (char *)x->whole + (size_t)tri_params_at(p, u, x->to, all.begin) * each;
@@ -250,7 +252,7 @@ tri_status tri_offload_spread(tri_params *p, const tri_param_unit *u, void *arra
   tri_comm       *c = tri_params_comm_between(p, optim, TRI_SHARD_WORLD);
 
   TRI_TRY(tri_offload_settle(p, s));
-  if (!c || c->size == 1) return TRI_OK;
+  if (!c || c->size == 1 || !tri_params_padded(p, u)) return TRI_OK;
   if (kind == TRI_MEM_DEVICE) /* moments too, at the start */
     return tri_params_exchange(
         p, u, &(tri_exchange){"new weights", TRI_ALL_GATHER, optim, TRI_SHARD_WORLD, array, NULL, t}, s,

@@ -26,6 +26,14 @@ static void expect(const tri_params *p) {
   tri_comm_expect(tri_params_stage(p, 1), TRI_ALL_REDUCE);
 }
 
+/* Returns whether any unit has cut params. */
+static bool has_cut(const tri_params *p) {
+  bool any = false;
+
+  for (int i = 0; i < p->opt.n_unit; i++) any = any || p->opt.unit[i].cut;
+  return any;
+}
+
 /* Chooses the residence, and the memory of the optimizer state. */
 static tri_status choose(tri_params *p) {
   bool all;
@@ -36,7 +44,7 @@ static tri_status choose(tri_params *p) {
                  : all                                          ? &tri_residence_segment
                                                                 : &tri_residence_ring;
   p->optim_memory = p->opt.offload && p->opt.train ? TRI_MEM_PINNED : TRI_MEM_DEVICE;
-  p->layout.fields = p->opt.slice && p->residence->in_slots;
+  p->layout.fields = p->opt.slice && p->residence->in_slots && has_cut(p);
   return p->opt.slice ? tri_slices_open(p) : TRI_OK;
 }
 

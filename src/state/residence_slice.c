@@ -2,9 +2,10 @@
  * has rows of the matrices, and the other params whole.
  *
  * In a unit with cut params (layout.h) a rank's share of a matrix is a part of its slice. The ranks of
- * TRI_MATES have the other parts and gather them. If only this rank has that slice, the share is held where
- * it lies. If the ranks do not divide the matrices evenly, the whole unit is gathered, and its rows are
- * copied and packed before the next one. */
+ * TRI_MATES have the other parts and gather them. If shares are divided between nodes too, the ranks of
+ * TRI_CROSS gather theirs first. If the share is the whole slice, it is held where it lies. If the ranks do
+ * not divide the matrices evenly, the whole unit is gathered, and its rows are copied and packed before the
+ * next one. So are adapters, which are small. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "residence.h"
@@ -29,7 +30,9 @@ static bool is_whole(const tri_params *p, int index, int i) {
 
 /* True if this rank's share of a cut param is its slice. */
 static bool is_share(const tri_params *p) {
-  return p->opt.place.tensor == p->opt.place.local_size && p->layout.plan.params == TRI_SHARD_NODE &&
+  const tri_place *at = &p->opt.place;
+
+  return at->tensor == at->local_size && (p->layout.plan.params == TRI_SHARD_NODE || at->nodes == 1) &&
          p->residence->memory == TRI_MEM_DEVICE;
 }
 

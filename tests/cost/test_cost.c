@@ -250,7 +250,9 @@ static void generating_as_one_model(void **state) {
                         .answer_tokens = 20,
                         .at_once = 10};
   tri_cost_compute c = tri_cost_compute_of(&round_machine, &p, &r), whole;
-  double hold = 3e-5 + 4460 * 0.75 / 1e8 + 2230 * 3 * 2 / 1e9 / 2 / 2; /* gathered, and a half packed */
+  /* 550 numbers are gathered by 4 ranks, and a half of the matrices by 2 of them. A half is packed. */
+  double pack = 2230 * 3 * 2 / 1e9 / 2 / 2, slice = 1e-5 + 1680 * 0.5 / 1e8,
+         hold = 3e-5 + 1100 * 0.75 / 1e8 + slice + pack;
   /* bytes of a row in 2 layers: 8 of attention and 20 of the mlp in bf16, 10 twice in f32. A half is
    * received. */
   double layers = 2 * (2 * (8 + 20) + 8 * 10), moved = 0.5 / 1e8;
@@ -269,6 +271,16 @@ static void generating_as_one_model(void **state) {
   SAME(whole.decode.fixed_s, step);
   SAME(whole.decode.each_s, row);
   SAME(whole.prefill_s, token);
+  r.answers = 0;
+  r.share = (tri_cost_share){.ranks = 8, .per_node = 4, .params = 2}; /* a quarter between two nodes first */
+  SAME(tri_cost_of_rollout(&round_machine, &c, &r),
+       2e-4 + 5e-5 + 1100 * 0.875 / 1e7 + slice + 1e-4 + 840 * 0.5 / 1e7 + pack);
+  r.share = (tri_cost_share){.ranks = 4, .per_node = 4, .params = 1};
+  r.tensor = 4; /* a rank's share is its slice, so it lacks nothing of that */
+  SAME(tri_cost_of_rollout(&round_machine, &c, &r), 3e-5 + 1100 * 0.75 / 1e8 + pack / 2);
+  r.share = (tri_cost_share){.ranks = 6, .per_node = 6, .params = 1}; /* 6 does not divide 10 x 8 */
+  r.tensor = 2;
+  SAME(tri_cost_of_rollout(&round_machine, &c, &r), 5e-5 + 4460 * 5 / 6.0 / 1e8 + pack);
 }
 
 static void steps(void **state) {

@@ -135,7 +135,7 @@ static bool shares(bool train) {
   int ranks = plan.params == TRI_SHARD_WORLD  ? se->rt.world_size
               : plan.params == TRI_SHARD_NODE ? se->rt.local_size
                                               : 1;
-  return !tri_device_is_gpu(se->device) && ranks > 1 && ranks == se->rt.local_size && (train || !offload);
+  return se->comm[TRI_NODE]->near && ranks > 1 && ranks == se->rt.local_size && (train || !offload);
 }
 
 /* Returns a rank's piece of `bytes` shared by n ranks. It has whole pages, one more page for alignment, and
@@ -427,7 +427,7 @@ static double slice_bytes(void) {
  * packed if the device packs. A share that is a slice needs none. A packed slice is made from one in
  * between. */
 static int64_t planned_slices(void) {
-  bool             is_share = tensor == se->rt.local_size && plan.params == TRI_SHARD_NODE;
+  bool             is_share = tensor == ranks_of(plan.params);
   int64_t          each = (int64_t)tri_dtype_bytes(*dtype), bytes = 0, between = 0;
   tri_linear_bytes size;
 
@@ -806,7 +806,7 @@ static void all_plans(void **state) {
     forget_first();
   }
   CHECK(n_lived[0] && n_lived[3] && (rt.world_size == 1 || n_lived[1]));
-  CHECK(rt.world_size == 1 || on_gpu || n_lived[2]);
+  CHECK(rt.world_size == 1 || on_gpu || n_lived[2] || getenv("TRI_COMM")); /* mpi gathers as GPUs do */
   for (int u = 0; u < UNITS; u++)
     for (int i = 0; i < MOST_PARAMS; i++) {
       free(after[u][i]);

@@ -199,12 +199,31 @@ void tri_cost_divide(const tri_machine *m, const tri_cost_rollout *r, tri_cost_c
 
 /* ---- the parts of a step ---- */
 
+/* Returns whether the ranks divide all matrices of the layers evenly (tri_unit_cut). */
+static bool divides_evenly(const tri_cost_share *s, const tri_cost_model *m) {
+  return m->C * m->q % s->ranks == 0 && m->C * m->kv % s->ranks == 0 && m->C * m->F % s->ranks == 0;
+}
+
+/* Seconds to gather the weights before generation. Ranks of one model have rows of their slices of the
+ * layers' matrices, and lack only the rows of the other ranks with the same slice (comm.h). A tied head is
+ * gathered, so any head counts as gathered. */
+static double gather_all(const tri_machine *m, const tri_cost_rollout *r) {
+  const tri_cost_share *s = &r->share;
+  double                all = (double)r->model.n * r->model.bytes, t = ranks_of_model(r), cut, rest_s, near_s;
+
+  if (s->in_place) return 0;
+  if (t <= 1 || !divides_evenly(s, &r->model)) return tri_cost_scope(m, s, s->params, all);
+  cut = fmin(tri_cost_layer_weights(&r->model) * r->model.bytes, all);
+  rest_s = tri_cost_scope(m, s, s->params, all - cut);
+  near_s = tri_machine_ring(m, (int)(s->per_node / t), 1, cut / t);
+  return rest_s + near_s +
+         (s->params == 2 ? tri_machine_ring(m, nodes_of(s), nodes_of(s), cut / s->per_node) : 0);
+}
+
 double tri_cost_of_rollout(const tri_machine *m, const tri_cost_compute *c, const tri_cost_rollout *r) {
   double rounds = r->at_once > 0 ? ceil(r->answers / r->at_once) : 0;
-  double gather = 0;
+  double gather = gather_all(m, r);
 
-  if (!r->share.in_place)
-    gather = tri_cost_scope(m, &r->share, r->share.params, (double)r->model.n * r->model.bytes);
   if (ranks_of_model(r) > 1) /* a rank packs its own rows */
     gather += (double)r->model.n * c->pack_s / 2 / ranks_of_model(r);
   else if (sharers(&r->share, r->share.params) > 1)
