@@ -11,13 +11,13 @@ typedef struct tri_dd {
   double hi, lo;
 } tri_dd;
 
-/* Pure. Returns a + b (Dekker 1971, add2, with the exact error of a.hi + b.hi by Knuth's two-sum). NaN or Inf
- * in either makes hi one of them. a and b may be exchanged. */
+/* Pure. Returns a + b (Dekker 1971, add2, with the exact error of a.hi + b.hi by Knuth's two-sum). A NaN in
+ * either makes hi NaN, else an Inf makes it Inf. a and b may be exchanged. */
 TRI_INLINE tri_dd tri_dd_add(tri_dd a, tri_dd b) {
   double sum = a.hi + b.hi, rest = sum - a.hi, low = (a.hi - (sum - rest)) + (b.hi - rest) + (a.lo + b.lo);
   tri_dd c;
 
-  c.hi = sum + low;
+  c.hi = low == low ? sum + low : sum; /* no NaN for Inf */
   c.lo = low - (c.hi - sum);
   return c;
 }

@@ -118,8 +118,10 @@ static tri_status set_tensor(const tri_session_opt *opt, tri_session *s) {
 
   if (opt->tensor_fits && tensor > 0) tensor = common_divisor(tensor, ranks);
   if (tensor < 0 || ranks % tensor)
-    TRI_FAIL(TRI_ECONFIG, "%s%s%d does not divide the %d rank%s of a node", name,
-             name[0] == '-' ? " " : " = ", tensor, ranks, ranks == 1 ? "" : "s");
+    TRI_FAIL(TRI_ECONFIG,
+             "%s%s%d does not divide the %d rank%s of a node. Give another size, or start another "
+             "number of ranks (mpirun -n, srun -n, and --gpus-per-node of trireme plan)",
+             name, name[0] == '-' ? " " : " = ", tensor, ranks, ranks == 1 ? "" : "s");
   s->rt.tensor = tensor;
   s->tensor_name = opt->tensor_name;
   return TRI_OK;

@@ -27,17 +27,19 @@ tri_status tri_read_fill(tri_session *se, void *workspace, size_t bytes) {
 typedef struct reader {
   tri_device *device;
   tri_tensor  x;
-  tri_dd     *sum; /* in device memory */
+  double     *sum; /* in device memory */
 } reader;
 
-/* Computes the sum of squares, which a GPU does at the speed of reading. */
+/* Copies one half to the other. A GPU does that at the speed of its memory, with as many bytes read or
+ * written. */
 static tri_status read_device(void *ctx, tri_stream *s) {
   reader *r = ctx;
+  size_t  half = (size_t)r->x.dim[0] / 2 * sizeof(float);
 
-  return r->device->ops->kernels->sumsq(s, r->sum, &r->x);
+  return r->device->ops->copy(s, (char *)r->x.data + half, r->x.data, half);
 }
 
-/* Adds up words, which CPUs do at the speed of reading. They may not do so for squares in double. */
+/* Adds up words, which CPUs do at the speed of reading. */
 static tri_status read_host(void *ctx, tri_stream *s) {
   reader         *r = ctx;
   const uint64_t *x = r->x.data;
@@ -47,7 +49,7 @@ static tri_status read_host(void *ctx, tri_stream *s) {
   (void)s;
 #pragma omp parallel for simd num_threads(r->device->threads) reduction(+ : sum) schedule(static)
   for (int64_t i = 0; i < n; i++) sum += x[i];
-  r->sum->hi = (double)sum;
+  *r->sum = (double)sum;
   return TRI_OK;
 }
 
