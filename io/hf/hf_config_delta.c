@@ -40,6 +40,12 @@ tri_status tri_hf_read_recurrent(const tri_hf_source *s, tri_model_shape *out) {
   int64_t          every;
 
   if (!out->family->attention_interval) return TRI_OK;
+  if (json_is_false(tri_hf_get(s, "attn_output_gate")))
+    TRI_FAIL(
+        TRI_EINPUT,
+        "%s: `attn_output_gate` is false, but a %s model always has the gate, as in transformers. Remove the "
+        "field",
+        s->name, out->family->model_type);
   TRI_TRY(get_size(s, "linear_num_key_heads", 1, MOST_HEADS, &d->Hk));
   TRI_TRY(get_size(s, "linear_num_value_heads", 1, MOST_HEADS, &d->Hv));
   TRI_TRY(get_size(s, "linear_key_head_dim", 1, MOST_HEAD, &d->Dk));

@@ -184,8 +184,14 @@ static tri_status fail_unknown(const char *name, const tri_text *unknown) {
            name, unknown->data);
 }
 
-static tri_status add_unknown(const char *key, tri_text *unknown) {
-  return tri_text_printf(unknown, "%s`%s`", unknown->len ? ", " : "", key);
+/* Adds the key, with the field of the family, if one is given, that it may be a misspelling of. */
+static tri_status add_unknown(const tri_family *f, const char *key, tri_text *unknown) {
+  const char *near = NULL;
+
+  for (const tri_config_key *k = f ? f->key : NULL; k && k->key && !near; k++)
+    near = tri_nearest_within(2, key, &k->key, 1);
+  TRI_TRY(tri_text_printf(unknown, "%s`%s`", unknown->len ? ", " : "", key));
+  return near ? tri_text_printf(unknown, " (did you mean `%s`?)", near) : TRI_OK;
 }
 
 tri_status tri_hf_check_fields(const char *name, const json_t *config, const tri_family *family) {
@@ -197,7 +203,7 @@ tri_status tri_hf_check_fields(const char *name, const json_t *config, const tri
   json_object_foreach((json_t *)config, key, v) {
     const field *f = find(key);
     if (is_own(family, key)) continue;
-    if (!f && !json_is_null(v)) TRI_TRY_DONE(add_unknown(key, &unknown));
+    if (!f && !json_is_null(v)) TRI_TRY_DONE(add_unknown(family, key, &unknown));
     if (f && !changes_nothing(f->rule, v))
       TRI_FAIL_DONE(TRI_EINPUT, "%s: `%s` asks for %s, but this version cannot compute this for a %s model%s",
                     name, key, f->why, family->model_type,
@@ -219,7 +225,7 @@ tri_status tri_hf_check_beside(const char *name, const char *key, const json_t *
   if (f)
     TRI_FAIL(TRI_EINPUT, "%s: `%s` beside `text_config` asks for %s, but this version cannot compute this",
              name, key, f->why);
-  TRI_TRY_DONE(add_unknown(key, &unknown));
+  TRI_TRY_DONE(add_unknown(NULL, key, &unknown));
   TRI_TRY_DONE(fail_unknown(name, &unknown));
 done:
   tri_text_free(&unknown);
@@ -256,7 +262,7 @@ tri_status tri_hf_check_rope_fields(const char *name, const json_t *rope, const 
     int i = 0;
     while (i < ROPE_KNOWN && strcmp(key, rope_known[i])) i++;
     if (!strncmp(key, "mrope_", 6) && is_own(f, key)) continue; /* a text has one position a token */
-    if (!has_field(type, i) && !json_is_null(v)) TRI_TRY_DONE(add_unknown(key, &unknown));
+    if (!has_field(type, i) && !json_is_null(v)) TRI_TRY_DONE(add_unknown(NULL, key, &unknown));
   }
   if (unknown.len) TRI_TRY_DONE(fail_unknown(name, &unknown));
 done:

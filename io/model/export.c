@@ -332,6 +332,12 @@ static bool name_base(const tri_export_job *j, json_t *root) {
 
 /* Warns of a base model that PEFT cannot load by its path. */
 static void warn_of_base(const tri_export_job *j, const char *path) {
+  if (path && !*path)
+    tri_log(
+        TRI_LOG_WARN,
+        "%s: the adapters' base model began with random weights (model.config), and no folder has it. So no "
+        "other program can load these adapters. Leave out --adapter to write the whole model",
+        tri_ckpt_folder(j->r));
   if (!path || !tri_file_in(path, "MANIFEST.json")) return;
   tri_log(TRI_LOG_WARN,
           "%s: the adapters' base model is a checkpoint, %s, which PEFT cannot load. Write it as a model "

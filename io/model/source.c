@@ -222,9 +222,17 @@ tri_status tri_source_resolve(const char *given, tri_comm *world, char out[TRI_C
 tri_status tri_source_missing(const char *path) {
   const char *slash = strchr(path, '/');
   char        cached[TRI_CKPT_PATH_BYTES];
+  const char *base = strrchr(path, '/');
   size_t      n = strspn(path, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/");
   struct stat sb;
 
+  snprintf(cached, sizeof cached, "inputs/models/%s", base ? base + 1 : path);
+  if (stat(path, &sb) && tri_file_in(cached, "config.json"))
+    TRI_FAIL(TRI_EINPUT,
+             "%s: there is no such model folder, checkpoint or run;\n  for trireme plan give model.path=%s, "
+             "which has its config.json.\n  A run needs the whole folder (hf download ORG/NAME --local-dir "
+             "FOLDER)",
+             path, cached);
   if (stat(path, &sb) && errno != ENOENT && errno != ENOTDIR)
     TRI_FAIL(TRI_EINPUT, "%s: %s", path, strerror(errno));
   if (slash && slash != path && slash[1] && !strchr(slash + 1, '/') && *path != '.' && !path[n]) {

@@ -200,6 +200,7 @@ static void recurrent_agrees_with_transformers(void **state) {
 #define QWEN3    "{\"model_type\":\"qwen3\",\"num_key_value_heads\":2," BASE
 #define GEMMA    "{\"model_type\":\"gemma\",\"num_key_value_heads\":4," BASE
 #define GEMMA2   "{\"model_type\":\"gemma2\"," BASE
+#define QWEN3_5  "{\"model_type\":\"qwen3_5_text\"," BASE
 #define GEMMA3   "{\"model_type\":\"gemma3_text\"," BASE
 #define PHI3     "{\"model_type\":\"phi3\"," BASE
 #define GRANITE  "{\"model_type\":\"granite\"," BASE
@@ -339,6 +340,13 @@ static void refuses_values_without_meaning(void **state) {
        "tri_hf_get_int() config.json original_max_position_embeddings 1"},
       {LLAMA LONGROPE ",\"short_factor\":" EIGHT ",\"long_factor\":" EIGHT "}}",
        "find_type() config.json longrope llama"},
+      {QWEN3_5 ",\"attn_output_gate\":false}", "tri_hf_read_recurrent() attn_output_gate qwen3_5_text"},
+      {QWEN3_5 ",\"linear_num_key_head\":2}",
+       "fail_unknown() config.json `linear_num_key_head` `linear_num_key_heads`"},
+      {QWEN3_5 ",\"linear_num_key_heads\":3,\"linear_num_value_heads\":4}",
+       "tri_hf_read_recurrent() linear_num_value_heads 4 linear_num_key_heads 3"},
+      {QWEN3_5 ",\"layer_types\":[\"mamba\",\"full_attention\"]}",
+       "read_types() mamba 0 linear_attention full_attention"},
   };
 
   (void)state;
