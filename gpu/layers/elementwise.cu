@@ -130,11 +130,8 @@ __global__ void __launch_bounds__(THREADS)
     float v[8];
     tri_load8<VEC>(v, x + i, end - i);
 #pragma unroll
-    for (int j = 0; j < 8; j++) { /* a square of an f32 is exact in f64 */
-      double square = (double)v[j] * (double)v[j], high = sum.hi + square, rest = high - sum.hi;
-      sum.lo += (sum.hi - (high - rest)) + (square - rest);
-      sum.hi = high;
-    }
+    for (int j = 0; j < 8; j++) /* a square of an f32 is exact in f64 */
+      tri_dd_take(&sum.hi, &sum.lo, (double)v[j] * (double)v[j]);
   }
   sum = tri_block_sum<THREADS / 32>(sum);
   if (threadIdx.x == 0) part[blockIdx.x] = sum;

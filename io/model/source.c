@@ -225,29 +225,32 @@ tri_status tri_source_missing(const char *path) {
   const char *base = strrchr(path, '/');
   size_t      n = strspn(path, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/");
   struct stat sb;
+  bool        named; /* as on the Hub */
 
-  snprintf(cached, sizeof cached, "inputs/models/%s", base ? base + 1 : path);
-  if (stat(path, &sb) && tri_file_in(cached, "config.json"))
-    TRI_FAIL(TRI_EINPUT,
-             "%s: there is no such model folder, checkpoint or run;\n  for trireme plan give model.path=%s, "
-             "which has its config.json.\n  A run needs the whole folder (hf download ORG/NAME --local-dir "
-             "FOLDER)",
-             path, cached);
   if (stat(path, &sb) && errno != ENOENT && errno != ENOTDIR)
     TRI_FAIL(TRI_EINPUT, "%s: %s", path, strerror(errno));
-  if (slash && slash != path && slash[1] && !strchr(slash + 1, '/') && *path != '.' && !path[n]) {
+  named = slash && slash != path && slash[1] && !strchr(slash + 1, '/') && *path != '.' && !path[n];
+  if (named) {
     tri_hub_find(path, cached);
     if (cached[0])
       TRI_FAIL(TRI_EINPUT,
                "%s: there is no such model folder, checkpoint or run;\n  the Hugging Face Hub's cache has "
                "this model. Give %s",
                path, cached);
+  }
+  snprintf(cached, sizeof cached, "inputs/models/%s", base ? base + 1 : path);
+  if (tri_file_in(cached, "config.json"))
+    TRI_FAIL(TRI_EINPUT,
+             "%s: there is no such model folder, checkpoint or run;\n  for trireme plan give model.path=%s, "
+             "which has its config.json.\n  A run needs the whole folder (hf download ORG/NAME --local-dir "
+             "FOLDER)",
+             path, cached);
+  if (named)
     TRI_FAIL(TRI_EINPUT,
              "%s: there is no such model folder, checkpoint or run;\n  download a model of the Hugging "
              "Face Hub first, on a machine with internet, and give its folder\n  (hf download ORG/NAME "
              "--local-dir FOLDER). trireme plan needs only its\n  config.json, and inputs/models has some.",
              path);
-  }
   TRI_FAIL(TRI_EINPUT, "%s: there is no such model folder, checkpoint or run", path);
 }
 

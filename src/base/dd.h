@@ -11,6 +11,15 @@ typedef struct tri_dd {
   double hi, lo;
 } tri_dd;
 
+/* Adds x to *hi, and the exact error of that sum to *lo (Knuth's two-sum). It costs less than tri_dd_add.
+ * Call that once after many of these. */
+TRI_INLINE void tri_dd_take(double *hi, double *lo, double x) {
+  double sum = *hi + x, rest = sum - *hi;
+
+  *lo += (*hi - (sum - rest)) + (x - rest);
+  *hi = sum;
+}
+
 /* Pure. Returns a + b (Dekker 1971, add2, with the exact error of a.hi + b.hi by Knuth's two-sum). A NaN in
  * either makes hi NaN, else an Inf makes it Inf. a and b may be exchanged. */
 TRI_INLINE tri_dd tri_dd_add(tri_dd a, tri_dd b) {

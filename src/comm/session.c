@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "session.h"
 #include "base/columns.h"
+#include "base/divisor.h"
 #include "base/host_memory.h"
 #include "base/log.h"
 #include "base/memory_group.h"
@@ -108,15 +109,12 @@ static tri_status check_threads(const tri_session *s, const char *name) {
 
 tri_status tri_session_check_threads(const tri_session *s) { return check_threads(s, "run.threads"); }
 
-/* Returns the largest common divisor of a and b, both above 0. */
-static int common_divisor(int a, int b) { return b ? common_divisor(b, a % b) : a; }
-
 /* Divides a generating model among ranks of a node. */
 static tri_status set_tensor(const tri_session_opt *opt, tri_session *s) {
   const char *name = opt->tensor_name ? opt->tensor_name : "shard.tensor_parallel_size";
   int         tensor = opt->tensor ? opt->tensor : 1, ranks = s->rt.local_size;
 
-  if (opt->tensor_fits && tensor > 0) tensor = common_divisor(tensor, ranks);
+  if (opt->tensor_fits && tensor > 0) tensor = (int)tri_common_divisor(tensor, ranks);
   if (tensor < 0 || ranks % tensor)
     TRI_FAIL(TRI_ECONFIG,
              "%s%s%d does not divide the %d rank%s of a node. Give another size, or start another "

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "batch_plan.h"
 
+#include "base/divisor.h"
 #include "base/text_buffer.h"
 
 #include <inttypes.h>
@@ -27,15 +28,6 @@ typedef struct choices {
 } choices;
 
 static int64_t samples_of(const tri_batch_request *q) { return q->rollout_batch_size * q->num_generations; }
-
-static int64_t gcd(int64_t a, int64_t b) {
-  while (b) {
-    int64_t r = a % b;
-    a = b;
-    b = r;
-  }
-  return a;
-}
 
 static void add_choice(choices *list, int64_t total, int64_t micro, int64_t ranks) {
   choice c = {total, micro, 0, ranks};
@@ -106,7 +98,8 @@ static void choices_of_open_micro(choices *list, int64_t total, int64_t accum, i
 
 /* Returns the rollout_batch_size nearest to the user's for which `total` divides the rollout's samples. */
 static int64_t prompts_for(const tri_batch_request *q, int64_t total) {
-  int64_t unit = total / gcd(total, q->num_generations), low = q->rollout_batch_size / unit * unit;
+  int64_t unit = total / tri_common_divisor(total, q->num_generations),
+          low = q->rollout_batch_size / unit * unit;
 
   return low >= 1 && q->rollout_batch_size - low <= low + unit - q->rollout_batch_size ? low : low + unit;
 }

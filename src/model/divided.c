@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "divided.h"
 
+#include "base/divisor.h"
 #include "base/host_memory.h"
 #include "decoder.h"
 #include "product.h"
@@ -23,9 +24,6 @@ static tri_slot cut_slot(const tri_model *m, int unit, int i) {
  * rows, and some of them are the rank's before too. */
 static int64_t part_of(const tri_model *m, int64_t n) { return (n + m->divided.t - 1) / m->divided.t; }
 
-/* Returns the largest common divisor of a and b, both above 0. */
-static int64_t common_divisor(int64_t a, int64_t b) { return b ? common_divisor(b, a % b) : a; }
-
 static tri_status check(const tri_model *m, int t) {
   const tri_model_shape *s = &m->shape;
   const struct {
@@ -46,7 +44,7 @@ static tri_status check(const tri_model *m, int t) {
           "%s%s%d does not divide the model's %lld %s. The sizes that divide this model are the divisors "
           "of %lld",
           name, is, t, (long long)whole[i].n, whole[i].what,
-          (long long)common_divisor(common_divisor(s->H, s->G), common_divisor(s->C, s->F)));
+          (long long)tri_common_divisor(tri_common_divisor(s->H, s->G), tri_common_divisor(s->C, s->F)));
   if (tri_recurrent_layers(s) || s->attn_gate)
     TRI_FAIL(TRI_ECONFIG,
              "%s%s%d: a model of type %s cannot be divided, because this version does not divide recurrent "

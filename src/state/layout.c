@@ -37,8 +37,8 @@ void tri_unit_cut(tri_unit_spec *u, const tri_unit_spec *slice, const tri_place 
           divides && slice->param[i].dim[0] * at->tensor == f->dim[0] && tri_param_count(f) % parts == 0;
   }
   for (int i = 0; i < u->n_param; i++) u->param[i].cut = u->param[i].cut && divides;
-  u->cut = round_up(place_params(u, true, parts * PAD_ELEMENTS, 0), parts * PAD_ELEMENTS);
-  u->count = place_params(u, false, PAD_ELEMENTS, u->cut);
+  u->n_cut = round_up(place_params(u, true, parts * PAD_ELEMENTS, 0), parts * PAD_ELEMENTS);
+  u->count = place_params(u, false, PAD_ELEMENTS, u->n_cut);
 }
 
 tri_layout tri_layout_make(const tri_unit_spec *unit, tri_shard_plan plan, tri_place place, bool train) {
@@ -47,7 +47,7 @@ tri_layout tri_layout_make(const tri_unit_spec *unit, tri_shard_plan plan, tri_p
 }
 
 /* Returns the elements of the fields of cut params. */
-static int64_t cut_elements(const tri_layout *l, int u) { return l->fields ? l->unit[u].cut : 0; }
+static int64_t cut_elements(const tri_layout *l, int u) { return l->fields ? l->unit[u].n_cut : 0; }
 
 int64_t tri_layout_padded(const tri_layout *l, int u) {
   int64_t multiple = (int64_t)l->place.local_size * l->place.nodes * PAD_ELEMENTS, cut = cut_elements(l, u);

@@ -56,14 +56,14 @@ typedef struct tri_unit_spec {
   tri_param_spec *param;  /* [n_param], owned by the unit's maker */
   tri_linear_use *linear; /* [n_linear], owned by the unit's maker, in the order of their params */
   int64_t         count;  /* flat elements before padding, set by tri_unit_layout */
-  int64_t         cut;    /* flat elements of its cut params and the gaps between, set by tri_unit_cut */
+  int64_t         n_cut;  /* flat elements of its cut params and the gaps between, set by tri_unit_cut */
 } tri_unit_spec;
 
 /* Gives every param its offset. A joined param lies right behind the previous one, and the others are aligned
  * to 64 elements. */
 void tri_unit_layout(tri_unit_spec *u);
-/* Cuts the matrices that have only part of their rows in the unit's slice (tri_params_opt), so that a rank
- * stores rows of its slice. They get the first offsets, aligned to 64 elements in every share too. Cuts none
+/* Cuts the matrices of which a slice has only some rows (tri_params_opt). A rank then stores rows of its own
+ * slice. They get the first offsets, aligned to 64 elements in every share too. Cuts none
  * if the ranks do not divide one of them evenly. */
 void    tri_unit_cut(tri_unit_spec *u, const tri_unit_spec *slice, const tri_place *at);
 int64_t tri_param_count(const tri_param_spec *s);

@@ -30,7 +30,7 @@ static void expect(const tri_params *p) {
 static bool has_cut(const tri_params *p) {
   bool any = false;
 
-  for (int i = 0; i < p->opt.n_unit; i++) any = any || p->opt.unit[i].cut;
+  for (int i = 0; i < p->opt.n_unit; i++) any = any || p->opt.unit[i].n_cut;
   return any;
 }
 

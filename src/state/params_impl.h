@@ -123,9 +123,9 @@ static inline int64_t tri_params_at(const tri_params *p, const tri_param_unit *u
                                     int64_t element) {
   return tri_layout_at(&p->layout, tri_params_index(p, u), s, element);
 }
-/* Return the address of a flat element of the unit in this rank's share of the weights, of the accumulator,
- * and of this kind of f32 state, NULL if it is not kept. For the weights, that is the master copy or the
- * weights themselves. TRI_STATE_WEIGHT is not valid for a frozen 16-bit store. */
+/* Return the address of a flat element of the unit in this rank's share, or NULL if the array is not kept.
+ * The arrays are the weights, the accumulator and this kind of f32 state. The state of the weights is the
+ * master copy or the weights themselves. TRI_STATE_WEIGHT is not valid for a frozen 16-bit store. */
 static inline void *tri_params_weight_at(const tri_params *p, const tri_param_unit *u, int64_t element) {
   int64_t at = tri_params_at(p, u, p->layout.plan.params, element);
   return u->weight ? (char *)u->weight + (size_t)at * tri_params_weight_bytes(p) : NULL; /* or no params */

@@ -17,7 +17,7 @@ enum { ALIGN_ELEMENTS = 64 }; /* as tri_unit_layout */
 
 /* Returns the elements of the unit's cut params, or 0 if it has none. The rest follows them. */
 static int64_t cut_of(const tri_params *p, int index) {
-  return p->layout.fields ? p->opt.unit[index].cut : 0;
+  return p->layout.fields ? p->opt.unit[index].n_cut : 0;
 }
 
 static bool is_cut(const tri_params *p, int index, int i) {

@@ -166,6 +166,10 @@ static void a_cache_of_the_hub(void **state) {
   cli_refuses(64, ONE "score hub sft.jsonl", "check_cache", "hub", "models--me--it");
   cli_refuses(64, "HF_HUB_CACHE=hub " ONE "score me/it sft.jsonl", "tri_source_missing", "me/it",
               "hub/models--me--it");
+  cli_sh("mkdir -p inputs/models/far && cp model/config.json inputs/models/far/");
+  cli_fails_in(64, ONE "plan sft.yaml model.config=null model.tokenizer=null model.path=models/far",
+               "tri_source_missing", "models/far: ");
+  cli_shows(cli_err, "model.path=inputs/models/far");
   cli_sh("cp -r hub paper && rm paper/models--me--it/snapshots/abc/*.safetensors");
   cli_succeeds(ONE "plan sft.yaml model.config=null model.tokenizer=null model.path=paper/models--me--it");
   cli_sh("printf gone >hub/models--me--it/refs/main");

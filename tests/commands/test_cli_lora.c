@@ -2,6 +2,7 @@
  * refusals. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_events.h"
+#include "cli_facts.h"
 
 #include <math.h>
 
@@ -165,6 +166,9 @@ static void peft_folders_come_and_go(void **state) {
                          TRI_TEST_DATA "/lora/llama/adapter_model.safetensors") == 0);
   cli_sh("cd theirs && for x in '\"r\": 4' '\"lora_alpha\": 6' '\"peft_type\": \"LORA\"'; do "
          "grep -q \"$x\" adapter_config.json || exit 1; done; [ ! -e config.json ]");
+  cli_succeeds(ONE "train sft.yaml lora.rank=2 train.steps=1 run.output=fresh");
+  cli_succeeds(ONE "export fresh no_base --adapter");
+  cli_says(cli_err, "warning", "fresh", "model.config", "--adapter");
   cli_succeeds(ONE "export whole ours --adapter");
   cli_succeeds(TWO LOAD STILL "model.path=model lora.path=ours run.output=again");
   cli_succeeds(ONE "export again ours2 --adapter");

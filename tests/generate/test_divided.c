@@ -206,10 +206,10 @@ static double held_by_sending(const char *name, double *least) {
   int64_t               multiple = 64 * world->size;
   *least = 0;
   for (int u = 0; u < o->n_unit; u++) /* the vocabulary is odd, so the head is not cut */
-    CHECK((o->unit[u].cut > 0) == o->unit[u].in_ring);
+    CHECK((o->unit[u].n_cut > 0) == o->unit[u].in_ring);
   for (int u = 0; u < o->n_unit; u++)
-    *least +=
-        (double)((o->unit[u].count - o->unit[u].cut + multiple - 1) / multiple * 64 * (world->size - 1) * 2);
+    *least += (double)((o->unit[u].count - o->unit[u].n_cut + multiple - 1) / multiple * 64 *
+                       (world->size - 1) * 2);
   bytes = sent_bytes(&b);
   OK(tri_model_hold(b.m, true, b.se.stream));
   bytes = sent_bytes(&b) - bytes;

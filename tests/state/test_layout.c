@@ -186,7 +186,7 @@ static void shares_of_cut_params(void **state) {
           check_cut_shares((tri_place){k % local_size, local_size, k / local_size, nodes, tensor});
   cut_layout((tri_place){0, 2, 0, 1, 2}, 8, true);
   assert_true(cut_param[1].offset == 0 && cut_param[2].offset == A && cut_param[0].offset == 640);
-  assert_true(cut_param[3].offset == 640 + 64 && cut_unit.cut == 640);
+  assert_true(cut_param[3].offset == 640 + 64 && cut_unit.n_cut == 640);
 }
 
 /* Nor is a unit cut that the ranks do not divide evenly, nor one where slices overlap. */
@@ -200,7 +200,7 @@ static void units_of_one_field(void **state) {
   l = cut_layout(ten, 8, true);
   assert_true(!cut_param[1].cut && !cut_param[2].cut && tri_layout_fields(&l, 0) == 1);
   l = cut_layout(two, 9, true);
-  assert_true(!cut_param[2].cut && cut_param[0].offset == 0 && cut_unit.cut == 0);
+  assert_true(!cut_param[2].cut && cut_param[0].offset == 0 && cut_unit.n_cut == 0);
 }
 
 /* A frozen store has one scope. */

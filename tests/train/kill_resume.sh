@@ -7,7 +7,8 @@
 # Judge: the uninterrupted run, bit for bit, except for numbers that may differ between equal runs (time_*, mem_*, *_per_s). The
 # moments differ from machine to machine. The result must not, because a kill must always leave a state that resumes to the same numbers.
 # With rollout.max_cached_tokens=N the killed run alone has this smaller cache, and computes tokens again. Then the counts of these
-# may differ too. model.config=recurrent is a model with recurrent layers. With shard.tensor_parallel_size=N runs that will be killed alone have models of N ranks.
+# may differ too. model.config=recurrent is a model with recurrent layers. With shard.tensor_parallel_size=N runs that will be killed
+# alone have models of N ranks.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 kills=$3 RANDOM=${4:-1} more=("${@:5}") parts='' steps=40 few=''

@@ -93,11 +93,7 @@ tri_status tri_cpu_softcap_bwd(tri_stream *s, tri_out dx, tri_in y, float cap) {
 /* Adds the squares of n <= SQUARES elements to the lanes. A square of an f32 is exact in f64. */
 static inline void add_squares(double *hi, double *lo, const float *x, int64_t n) {
 #pragma omp        simd
-  for (int64_t j = 0; j < n; j++) {
-           double square = (double)x[j] * (double)x[j], sum = hi[j] + square, rest = sum - hi[j];
-           lo[j] += (hi[j] - (sum - rest)) + (square - rest);
-           hi[j] = sum;
-  }
+  for (int64_t j = 0; j < n; j++) tri_dd_take(&hi[j], &lo[j], (double)x[j] * (double)x[j]);
 }
 
 /* Returns the sum of squares of n elements. */
