@@ -2,12 +2,14 @@
 # run.sh - runs every check of the project (source rules, all builds with their tests, clang's and nvcc's builds, fuzzing).
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# All checks run even if one fails. The last lines give the result of each. It needs no network. Exit 0 means that everything passed.
+# All checks run even if one fails. The last lines give the result of each, and before them stands the end of what each failed test
+# printed. It needs no network. Exit 0 means that everything passed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 cores=$(nproc)
 slots=$((2 * cores)) # tests at a time. With only cores + 1, a seventh of the time is idle.
 summary=''
+failures=''
 failed=0
 
 note() { # name, exit status, its last line
@@ -56,10 +58,25 @@ build_beside() {
 
 is_built() { # preset
   echo "== $1"
-  grep -v '^ptxas info\|bytes stack frame' "build/$1.log"
-  [ "$(cat "build/$1.code")" != 0 ] || return 0
+  if [ "$(cat "build/$1.code")" = 0 ]; then
+    echo "built: $(grep -c '^\[' "build/$1.log") steps, in build/$1.log"
+    return
+  fi
+  failures="$failures
+== build/$1.log
+$(grep -v '^ptxas info\|bytes stack frame' "build/$1.log" | tail -n 60)"
   note "$1" 1 "does not build"
   return 1
+}
+
+# Prints the end of what each failed test of a preset printed, from the log that ctest keeps.
+last_words() { # preset
+  awk -v preset="$1" '/^[0-9]+\/[0-9]+ Testing: / { n = 0; name = $3 }
+    { line[n++] = $0 }
+    /^".*" end time: / && line[n - 2] != "Test Passed." {
+      print "== " preset ": " name
+      for (i = n > 40 ? n - 40 : 0; i < n; i++) print line[i]
+    }' "build/$1/Testing/Temporary/LastTest.log"
 }
 
 # Runs a preset's tests in random order. Further arguments go to ctest.
@@ -70,7 +87,10 @@ run_tests() {
   ctest --test-dir "build/$preset" --schedule-random --output-on-failure --parallel "$slots" --no-tests=error \
     --output-log "build/$preset/ctest.log" "$@"
   code=$?
-  note "$preset" $code "$(grep -e 'tests passed' -e '(Skipped)' "build/$preset/ctest.log" || echo 'no test ran')"
+  # ctest ends with a list of the tests that were skipped and one of those that failed, each with the reason in brackets.
+  note "$preset" $code "$(grep -e 'tests passed' -e '^[[:space:]]*[0-9]* - .*(.*)$' "build/$preset/ctest.log" || echo 'no test ran')"
+  [ $code = 0 ] || failures="$failures
+$(last_words "$preset")"
   return $code
 }
 
@@ -78,12 +98,18 @@ mkdir -p build
 tests/lint_planted.sh >build/lint_planted.log 2>&1 & # each of the two keeps one core busy
 planted=$!
 tests/lint.sh >build/lint.log 2>&1
-note lint $? "$(tail -n 1 build/lint.log)"
+lint=$?
 wait $planted
-note lint_planted $? "$(tail -n 1 build/lint_planted.log)"
+planted=$?
 for script in lint lint_planted; do
   echo "== $script"
   cat build/$script.log
+  code=$lint
+  [ $script = lint ] || code=$planted
+  note $script $code "$(tail -n 1 build/$script.log)"
+  [ $code = 0 ] || failures="$failures
+== $script
+$(tail -n 40 build/$script.log)"
 done
 
 trap 'trap - INT; kill 0' INT # or the build in the background would go on
@@ -133,5 +159,6 @@ elif is_built cuda-release; then
   fi
 fi
 
+[ -z "$failures" ] || echo "== what failed$failures"
 echo "== summary$summary"
 exit $failed

@@ -341,6 +341,7 @@ tri_status tri_hf_config_whole_with_dtype(const tri_hf_text *config, tri_dtype d
                                           bool *changed) {
   const char *word = dtype_name[dtype], *name;
   json_t     *before = NULL, *text;
+  bool        known;
   tri_status  st = TRI_OK;
 
   *out = NULL;
@@ -350,11 +351,14 @@ tri_status tri_hf_config_whole_with_dtype(const tri_hf_text *config, tri_dtype d
   text = json_object_get(*out, "text_config");
   tri_hf_drop_code(*out);
   name_architecture(*out, name);
-  if (!set_dtype(*out, word))
-    json_object_set_new(*out, dtype_key[json_object_get(text, "rope_parameters") ? 0 : 1], json_string(word));
+  known = set_dtype(*out, word);
   for (int k = 0; k < 2; k++)
-    if (json_is_string(json_object_get(text, dtype_key[k])))
+    if (json_is_string(json_object_get(text, dtype_key[k]))) {
       json_object_set_new(text, dtype_key[k], json_string(word));
+      known = true;
+    }
+  if (!known)
+    json_object_set_new(*out, dtype_key[json_object_get(text, "rope_parameters") ? 0 : 1], json_string(word));
   *changed = !json_equal(before, *out);
 done:
   json_decref(before);

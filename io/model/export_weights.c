@@ -13,13 +13,19 @@
 
 enum { PIECE = 1 << 22 }; /* elements; chosen: 16 MiB of host memory */
 
+static int64_t tensor_count(const tri_safetensors_spec *spec) {
+  int64_t n = 1;
+
+  for (int k = 0; k < spec->ndim; k++) n *= spec->dim[k];
+  return n;
+}
+
 /* Adds a tensor to the plan. `source` is its index in the source. Files are filled in order, each up to
  * shard_bytes. */
 static void add_tensor(tri_export_job *j, tri_safetensors_spec spec, int source, int64_t *in_shard,
                        tri_export_sum *sum) {
-  int64_t count = 1, bytes;
+  int64_t count = tensor_count(&spec), bytes;
 
-  for (int k = 0; k < spec.ndim; k++) count *= spec.dim[k];
   spec.dtype = j->opt->dtype;
   bytes = count * (int64_t)tri_dtype_bytes(j->opt->dtype);
   if (j->n == 0 || *in_shard + bytes > j->opt->shard_bytes) {
@@ -72,9 +78,9 @@ static void plan_merged(tri_export_job *j, tri_export_sum *sum) {
   }
 }
 
-/* Marks the text model's tensors without adapters to be copied, if the folder's embedding has the type of the
- * export. Published folders keep a few small tensors in a wider type, and these stay as they are. */
-static void keep_untrained(tri_export_job *j, tri_multimodal_plan *p) {
+/* Keeps what the folder has of the text model, if its embedding has the type of the export: tensors without
+ * adapters are copied, and trained ones stay f32. Published folders have a few small tensors in f32. */
+static void keep_types(tri_export_job *j, tri_multimodal_plan *p) {
   const tri_dtype             t = j->opt->dtype;
   const char                 *embed = tri_family_tensor(j->shape.family, TRI_SLOT_EMBED);
   const char                 *word = t == TRI_F32 ? "F32" : t == TRI_BF16 ? "BF16" : "F16";
@@ -85,9 +91,14 @@ static void keep_untrained(tri_export_job *j, tri_multimodal_plan *p) {
     of = tri_safetensors_find(j->whole, p->spec[i].name);
     if (p->trained[i] >= 0 && !strcmp(j->spec[p->trained[i]].name, embed)) same = !strcmp(of->dtype, word);
   }
-  for (int64_t i = 0; same && i < p->n; i++)
-    if (p->trained[i] >= 0 && !tri_merge_has(j->adapted, j->spec[p->trained[i]].name))
-      p->spec[i].copy = tri_safetensors_find(j->whole, p->spec[i].name);
+  for (int64_t i = 0; same && i < p->n; i++) {
+    if (p->trained[i] < 0) continue;
+    of = tri_safetensors_find(j->whole, p->spec[i].name);
+    if (j->adapted && !tri_merge_has(j->adapted, j->spec[p->trained[i]].name))
+      p->spec[i].copy = of;
+    else if (!strcmp(of->dtype, "F32"))
+      p->spec[i].dtype = TRI_F32;
+  }
 }
 
 /* Plans the files of the multimodal folder, with the planned tensors in their places. */
@@ -101,12 +112,14 @@ static tri_status plan_whole(tri_export_job *j, tri_export_sum *sum) {
                                     j->shape.tied_head ? tri_family_tensor(f, TRI_SLOT_HEAD) : NULL,
                                     tri_family_tensor(f, TRI_SLOT_EMBED), &p));
   TRI_TRY_DONE(TRI_ALLOC(source, p.n));
-  if (j->adapted) keep_untrained(j, &p);
+  keep_types(j, &p);
+  *sum = (tri_export_sum){0};
   for (int64_t i = 0; i < p.n; i++) {
-    const tri_safetensors_info *t = p.trained[i] < 0 ? p.spec[i].copy : NULL;
-    source[i] = t ? -1 : j->source[p.trained[i]];
-    sum->n_parameter += t ? t->count : 0;
-    sum->bytes += t ? t->bytes : 0;
+    const tri_safetensors_info *copy = p.spec[i].copy;
+    int64_t                     count = copy ? copy->count : tensor_count(&p.spec[i]);
+    source[i] = p.trained[i] < 0 ? -1 : j->source[p.trained[i]];
+    sum->n_parameter += count;
+    sum->bytes += copy ? copy->bytes : count * (int64_t)tri_dtype_bytes(p.spec[i].dtype);
   }
   TRI_FREE(j->spec);
   TRI_FREE(j->shard);
@@ -151,7 +164,7 @@ static tri_status read_tensor(tri_export_job *j, int64_t i, int64_t begin, int64
 /* Checks, for float16, that the values in buf are in its range. Rounding gives 65504 for values below
  * 65520. */
 static tri_status check_range(const tri_export_job *j, int64_t i, int64_t n) {
-  for (int64_t k = 0; j->opt->dtype == TRI_F16 && k < n; k++)
+  for (int64_t k = 0; j->spec[i].dtype == TRI_F16 && k < n; k++)
     if (isfinite(j->buf[k]) && fabsf(j->buf[k]) >= 65520)
       TRI_FAIL(TRI_EINPUT, "%s: tensor %s holds %g, but fp16 ends at 65504. Use --dtype bf16 or f32.",
                tri_ckpt_folder(j->r), j->spec[i].name, (double)j->buf[k]);
@@ -160,9 +173,8 @@ static tri_status check_range(const tri_export_job *j, int64_t i, int64_t n) {
 
 /* Writes tensor i of the plan as tensor `place` of a file. */
 static tri_status put_trained(tri_export_job *j, int64_t i, tri_safetensors_writer *w, int64_t place) {
-  int64_t count = 1;
+  int64_t count = tensor_count(&j->spec[i]);
 
-  for (int k = 0; k < j->spec[i].ndim; k++) count *= j->spec[i].dim[k];
   for (int64_t at = 0; at < count; at += PIECE) {
     int64_t n = count - at < PIECE ? count - at : PIECE;
     TRI_TRY(read_tensor(j, i, at, n));

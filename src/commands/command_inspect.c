@@ -8,6 +8,7 @@
 #include "base/print.h"
 #include "comm/runtime.h"
 #include "commands.h"
+#include "io/hf/peft.h"
 #include "io/model/hub.h"
 #include "io/model/source.h"
 
@@ -249,9 +250,15 @@ static tri_status show(request *q, tri_text *out) {
   if (tri_file_in(path, "model.safetensors") || tri_file_in(path, "model.safetensors.index.json") ||
       tri_file_in(path, "config.json"))
     return show_model(q, path, out);
+  if (tri_file_in(path, TRI_PEFT_WEIGHTS)) { /* an adapter is shown as its file */
+    snprintf(path + strlen(path), sizeof path - strlen(path), "/%s", TRI_PEFT_WEIGHTS);
+    return show_model(q, path, out);
+  }
   TRI_TRY(tri_source_check_output(path));
-  TRI_FAIL(TRI_EINPUT, "%s: this is neither a checkpoint, nor the output folder of a run, nor a model folder",
-           path);
+  TRI_FAIL(
+      TRI_EINPUT,
+      "%s: this is neither a checkpoint, nor the output folder of a run, nor the folder of a model or an adapter",
+      path);
 }
 
 static tri_status run(int argc, char **argv, int *code) {
@@ -290,4 +297,5 @@ done:
 
 const tri_command tri_command_inspect = {
     "inspect", "PATH [--verify] [--tensors] [--json]",
-    "describe a checkpoint, a run's newest checkpoint or a model folder, and check its bytes", run};
+    "describe a checkpoint, a run's newest checkpoint, a model folder or an adapter, and check its bytes",
+    run};

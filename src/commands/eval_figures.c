@@ -63,7 +63,7 @@ void tri_eval_warn(const tri_eval_figures *x, int64_t max_new) {
 
   if (cut > cut_most)
     tri_log(TRI_LOG_WARN,
-            "%.1f %% of the answers were cut at --max-new = %lld, so their results are unknown. Use a larger "
+            "%.1f %% of the answers were cut at %lld tokens, so their results are unknown. Use a larger "
             "--max-new",
             100 * cut, (long long)max_new);
   if (x->reward_failures)

@@ -309,6 +309,11 @@ static void say_how(const tri_eval_request *q, const tri_trainer *t) {
             "answers have up to %lld token%s, as in the run (rollout.max_response_length). --max-new sets "
             "another length",
             (long long)c->rollout.max_response_length, c->rollout.max_response_length == 1 ? "" : "s");
+  if (q->max_prompts == TRI_EVAL_NOT_GIVEN && t->plan.eval_prompts < tri_dataset_count(t->eval.data))
+    tri_log(TRI_LOG_INFO,
+            "%lld of %lld prompts are taken, as in the run (eval.max_prompts). --max-prompts sets another "
+            "number, 0 for all",
+            (long long)t->plan.eval_prompts, (long long)tri_dataset_count(t->eval.data));
   tri_infer_warn_greedy(c->eval.num_generations, c->eval.temperature);
 }
 

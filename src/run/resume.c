@@ -268,8 +268,8 @@ static tri_status refuse(const tri_run *r, const tri_config_changes *c) {
   }
   st = tri_fail(
       __FILE__, __LINE__, __func__, TRI_ECONFIG,
-      "%s is from another experiment than this deck. %s%s%s starts anew%s. On the command line, replace "
-      "these keys by one of\n"
+      "%s is from another experiment than this deck. %s%s%s starts anew%s. On the command line, give "
+      "one of\n"
       "    run.resume=never%s%s%s%s%s",
       r->resume, *model ? "run.resume: never with model.path: " : "run.resume: never or another run.output",
       model, is_aside ? " and a run.output outside of that folder" : "", ways.data,

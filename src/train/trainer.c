@@ -396,13 +396,13 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
   return open_sampler(t, l, &b);
 }
 
-/* Collective over world. Takes the planned memory. If it does not suffice for a cache of one answer, the
- * message says so. */
+/* Collective over world. Takes the planned memory. If it does not suffice even with a cache of one answer,
+ * the message says so. */
 static tri_status take_memory(tri_trainer *t) {
   tri_status st = tri_session_take_memory(t->se);
 
   if (st == TRI_ECONFIG && t->plan.cache_is_least)
-    tri_error_lines("\none answer of full length does not fit into the key/value cache");
+    tri_error_lines("\nThis plan has the smallest key/value cache, for one answer of full length");
   return st;
 }
 

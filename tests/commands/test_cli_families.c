@@ -345,7 +345,8 @@ static void a_multimodal_folder_may_be_gone(void **state) {
     cli_sh("grep -q model.layers.1.mlp out/model.safetensors && "
            "! grep -q 'vision\\|language_model' out/model.safetensors && rm -r out");
     cli_succeeds(ONE "export next out --base away --dtype bf16");
-    assert_int_equal(compare_whole("away", "out", "BF16", &changed), atoi(half[i][4]));
+    /* The third folder is bf16, and keeps its f32 tensors. */
+    assert_int_equal(compare_whole("away", "out", i == 2 ? NULL : "BF16", &changed), atoi(half[i][4]));
     cli_sh("grep -q '\"\\(torch_\\)*dtype\": \"bfloat16\"' out/config.json && rm -r out");
     cli_sh("cp -r away whole");
     cli_succeeds(ONE "export next out --dtype fp16");

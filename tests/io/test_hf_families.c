@@ -431,6 +431,7 @@ static void keeps_the_multimodal_config(void **state) {
       "\"bfloat16\",\"video_token_id\":9,\"text_config\":{\"model_type\":\"gemma3_text\",\"torch_dtype\":"
       "\"bfloat16\"},\"vision_config\":{\"hidden_size\":1152,\"torch_dtype\":\"bfloat16\"}}";
   static const char bare[] = "{\"model_type\":\"gemma3\",\"text_config\":{\"rope_parameters\":{}}}";
+  static const char inner[] = "{\"model_type\":\"qwen3_5\",\"text_config\":{\"dtype\":\"bfloat16\"}}";
   tri_hf_text       config = {"whole", text, strlen(text)};
   json_t           *root, *was = json_loads(text, 0, NULL);
   bool              changed = true;
@@ -452,6 +453,13 @@ static void keeps_the_multimodal_config(void **state) {
   assert_string_equal(json_string_value(json_object_get(root, "dtype")), "float16");
   assert_string_equal(json_string_value(json_array_get(json_object_get(root, "architectures"), 0)),
                       "Gemma3ForConditionalGeneration");
+  json_decref(root);
+  config = (tri_hf_text){"inner", inner, strlen(inner)}; /* as published: only the text model has a type */
+  assert_int_equal(tri_hf_config_whole_with_dtype(&config, TRI_F16, &root, &changed), TRI_OK);
+  assert_null(json_object_get(root, "dtype"));
+  assert_null(json_object_get(root, "torch_dtype"));
+  assert_string_equal(json_string_value(json_object_get(json_object_get(root, "text_config"), "dtype")),
+                      "float16");
   json_decref(root);
   config = (tri_hf_text){"text", PHI3 "}", strlen(PHI3 "}")};
   assert_int_equal(tri_hf_config_whole_with_dtype(&config, TRI_F16, &root, &changed), TRI_EINPUT);

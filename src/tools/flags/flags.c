@@ -81,17 +81,22 @@ static const char *meant(const char *const *known, int n_known, const char *name
 
 /* Refuses a deck, or a key of a deck, given as a flag of another program, and says how it is given here.
  * value is NULL if no value follows. */
-static tri_status refuse_key(const tri_command *c, const char *name, size_t n, const char *value) {
+static tri_status refuse_key(const tri_command *c, const tri_flag *flag, int n_flag, const char *name,
+                             size_t n, const char *value) {
   static const char *const deck[] = {"--config", "--deck", "--config-file", "--config_file", "--yaml", NULL};
+  char                     flags[512] = "";
+  int                      at = 0;
 
   for (int i = 0; deck[i]; i++)
     if (strlen(deck[i]) == n && !strncmp(deck[i], name, n))
       TRI_FAIL(TRI_EARG, "unknown flag '%.*s'. Give the deck without a flag: trireme %s %s", (int)n, name,
                c->name, value ? value : "DECK");
-  TRI_FAIL(
-      TRI_EARG,
-      "unknown flag '%.*s'. To set a key of the deck, leave out the dashes: %.*s=%s. --help lists the flags",
-      (int)n, name, (int)(n - strspn(name, "-")), name + strspn(name, "-"), value ? value : "VALUE");
+  for (int i = 0; i < n_flag && at < (int)sizeof flags; i++)
+    at += snprintf(flags + at, sizeof flags - (size_t)at, "%s%s", i ? ", " : "", flag[i].name);
+  TRI_FAIL(TRI_EARG,
+           "unknown flag '%.*s'. The flags are %s. To set a key of the deck, leave out the dashes: %.*s=%s",
+           (int)n, name, flags, (int)(n - strspn(name, "-")), name + strspn(name, "-"),
+           value ? value : "VALUE");
 }
 
 /* Refuses the flag in argv[0], the name of which has n_name characters. */
@@ -110,7 +115,7 @@ static tri_status unknown(const tri_command *c, const tri_flag *flag, int n_flag
   known[n++] = "--verbose";
   known[n++] = "--help";
   if (!keys || !memchr(name, '.', n_name)) near = meant(known, n, dashed, strlen(dashed));
-  if (keys && !near) return refuse_key(c, name, n_name, value);
+  if (keys && !near) return refuse_key(c, flag, n_flag, name, n_name, value);
   TRI_FAIL(TRI_EARG, "unknown flag '%s'%s%s%s --help lists the flags", name, near ? ": did you mean " : "",
            near ? near : "", near ? "?" : ".");
 }

@@ -186,7 +186,7 @@ tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind) {
   return (tri_data_opt){.kind = kind,
                         .overlong_prompt = TRI_OVERLONG_ERROR,
                         .overlong = TRI_OVERLONG_ERROR,
-                        .max_prompt_name = "the model's context less --max-new",
+                        .max_prompt_name = "the model's context less the longest answer (--max-new)",
                         .max_total_tokens =
                             tri_data_is_prompts(kind) ? 0 : tri_source_shape(f->source)->max_pos,
                         .max_total_name = "the model's max_position_embeddings",
