@@ -43,14 +43,19 @@ static void the_first_line_is_the_version(void **state) {
 
 /* It shows the chosen family, not the variable's. Judge: the kernel's list of the processor's features. */
 static void it_tells_how_f32_is_multiplied(void **state) {
+  const bool avx2 = !system("grep -m 1 '^flags' /proc/cpuinfo | grep -w avx2 | grep -qw fma");
   const bool own = !system("grep -m 1 '^flags' /proc/cpuinfo | grep -w avx512f | grep -w avx512bw | "
                            "grep -w avx512vl | grep -qw avx512dq");
 
   (void)state;
   cli_succeeds("TRI_CPU_F32= " ONE "--version --verbose");
-  cli_shows(cli_out, own ? ", f32 by avx512, kernels by avx512\n" : ", f32 by the library,");
+  cli_shows(cli_out, own    ? ", f32 by avx512, kernels by avx512\n"
+                     : avx2 ? ", f32 by avx2, kernels by avx2\n"
+                            : ", f32 by the library,");
   cli_succeeds("ONEDNN_MAX_CPU_ISA=AVX2 TRI_CPU_BF16=f32 TRI_CPU_F32= " ONE "--version --verbose");
-  cli_shows(cli_out, own ? "bf16 by f32, f32 by avx512," : "bf16 by f32, f32 by the library,");
+  cli_shows(cli_out, own    ? "bf16 by f32, f32 by avx512,"
+                     : avx2 ? "bf16 by f32, f32 by avx2,"
+                            : "bf16 by f32, f32 by the library,");
   cli_succeeds("TRI_CPU_BF16=f32 TRI_CPU_F32=library " ONE "--version --verbose");
   cli_shows(cli_out, "bf16 by f32, f32 by the library,");
   cli_succeeds("TRI_CPU_KERNELS=avx2 TRI_CPU_F32=library " ONE "--version --json");

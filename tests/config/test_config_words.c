@@ -21,6 +21,7 @@ static const struct {
     {"run.cpu_f32", "auto", 0},
     {"run.cpu_f32", "library", 1},
     {"run.cpu_f32", "avx512", 2},
+    {"run.cpu_f32", "avx2", 3},
     {"run.cpu_bf16", "auto", 0},
     {"run.cpu_bf16", "amx", 1},
     {"run.cpu_bf16", "avx512", 2},

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/device/processors.sh PROGRAM     77 without qemu-x86_64, or if the program is not for x86-64
-# Judge: With AVX2 alone (Haswell, EPYC of Zen 1) a step has the bits of this processor's kernels and products for AVX2. Without
-# AVX2 (Nehalem) a run ends with 69 and names the missing instructions, but commands without computation work. With less than the build
-# needs (Conroe) the program itself ends with 69.
+# Judge: With AVX2 alone (Haswell, EPYC of Zen 1) a step has the bits of this processor's kernels and products for AVX2. If this
+# processor has AVX-512, its f32 products have the same bits. Without AVX2 (Nehalem) a run ends with 69 and names the missing
+# instructions, but commands without computation work. With less than the build needs (Conroe) the program itself ends with 69.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 [ "$(uname -m)" = x86_64 ] && command -v qemu-x86_64 > /dev/null || { echo "processors: skipped, no qemu-x86_64 here"; exit 77; }
@@ -26,7 +26,14 @@ short="model.dtype=f32 train.steps=1 algo.ppo_epochs=1 eval.steps=0 checkpoint.s
   rollout.rollout_batch_size=4 train.train_batch_size=16"
 
 # shellcheck disable=SC2086
-ONEDNN_MAX_CPU_ISA=AVX2 TRI_CPU_KERNELS=avx2 TRI_CPU_F32=library "$program" train "$dir/deck.yaml" run.output="$dir/own" $short > "$dir/log" 2>&1 || bad "here, by avx2"
+ONEDNN_MAX_CPU_ISA=AVX2 TRI_CPU_KERNELS=avx2 TRI_CPU_F32=avx2 "$program" train "$dir/deck.yaml" run.output="$dir/own" $short > "$dir/log" 2>&1 || bad "here, by avx2"
+if grep -m 1 '^flags' /proc/cpuinfo | grep -w avx512f | grep -w avx512bw | grep -w avx512vl | grep -qw avx512dq; then
+  # shellcheck disable=SC2086
+  ONEDNN_MAX_CPU_ISA=AVX2 TRI_CPU_KERNELS=avx2 TRI_CPU_F32=avx512 "$program" train "$dir/deck.yaml" run.output="$dir/wide" $short \
+    > "$dir/log" 2>&1 || bad "here, f32 by avx512"
+  want=$(numbers "$dir/own") have=$(numbers "$dir/wide")
+  [ "$want" = "$have" ] || { echo "processors: f32 by avx512: $have"; echo "by avx2: $want"; exit 1; }
+fi
 for cpu in Haswell EPYC-v1; do
   # shellcheck disable=SC2086
   as $cpu train "$dir/deck.yaml" run.output="$dir/$cpu" $short || bad "$cpu: a run ends with $?"

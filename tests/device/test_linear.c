@@ -178,8 +178,8 @@ static void test_amx(void **state) {
   same_bits(OUT, IN, TRI_BF16);
 }
 
-/* f32 uses AVX-512 if the process has it. k is so long that partial sums wait. The weights have no whole
- * tile. */
+/* f32 uses AVX-512 or AVX2 if the process has one of them. k is so long that partial sums wait. The weights
+ * have no whole tile. */
 static void test_vec(void **state) {
   (void)state;
   enum { OUT = 45, IN = 8300 };

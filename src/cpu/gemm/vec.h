@@ -1,5 +1,4 @@
-/* vec.h - linear_* of f32 with AVX-512 FMA instructions, on processors that have them (cpu/pairs/pairs.h,
- * tri_pairs_f32).
+/* vec.h - linear_* of f32 with FMA instructions of AVX-512 or AVX2 (cpu/pairs/pairs.h, tri_pairs_f32).
  *
  * A tile of the result, up to TRI_VEC_ROWS rows x TRI_VEC_COLS columns, stays in registers while k runs.
  * Right operands lie in panels of TRI_VEC_COLS columns, [k,TRI_VEC_COLS], with 0 beyond an operand's end.
@@ -14,7 +13,8 @@
 #include "amx.h"
 
 enum {
-  TRI_VEC_ROWS = 14, /* 28 sums, two columns of b and one element of a use 31 of 32 registers */
+  /* The most rows. With AVX-512 28 sums, two columns of b and one element of a use 31 of 32 registers. */
+  TRI_VEC_ROWS = 14,
   TRI_VEC_COLS = 32,
   /* Most steps of k in a chunk. A strip of this length stays in the first-level cache. Measured. */
   TRI_VEC_CHUNK = 512,
@@ -22,7 +22,7 @@ enum {
   TRI_VEC_TURNED = 16              /* a cache line */
 };
 
-/* Return whether this process multiplies `dtype` with AVX-512, and whether l does. */
+/* Return whether this process multiplies `dtype` with this code, and whether l does. */
 #if TRI_PAIRS_X86
 static inline bool tri_vec_chosen(tri_dtype dtype) { return dtype == TRI_F32 && tri_pairs_f32(); }
 static inline bool tri_vec_in(const tri_linear *l) { return l->vec; }
@@ -31,7 +31,7 @@ static inline bool tri_vec_in(const tri_linear *l) { return l->vec; }
 #define tri_vec_in(l)         false
 #endif
 
-/* ---- vec_tile.c; not collective, all that follow ---- */
+/* ---- vec_tile.c, vec_tile_avx2.c; not collective, all that follow ---- */
 
 /* c = a b for n_row rows and up to 32 columns of each of n_panel panels. */
 typedef struct tri_vec_tile {
@@ -44,24 +44,33 @@ typedef struct tri_vec_tile {
   int64_t      ld, n_col;   /* columns of y from there on */
   const float *base, *bias; /* added last; base like y, bias [n_col]; each may be NULL */
 } tri_vec_tile;
-/* a holds strips of rows. n_panel is at most tri_vec_panels(n_row). */
-void tri_vec_mul_rows(const tri_vec_tile *t);
-/* a holds transposed strips. There is one panel. */
-void tri_vec_mul_turned(const tri_vec_tile *t);
 /* Returns how many panels n_row rows process at once. Few rows alone have too few independent sums to hide
  * the latency of an FMA. */
 static inline int tri_vec_panels(int n_row) { return n_row <= 3 ? 4 : n_row <= 7 ? 2 : 1; }
 
-/* Builds the panels for columns [0, n) of x[k,n], row stride ld. Panels are `next` elements apart. */
-void tri_vec_cols(float *to, int64_t next, const float *x, int64_t ld, int64_t n, int64_t k);
-/* Pack weights into panels, for any width. Stores bypass the caches, because the weights would be evicted
- * before use. pack_cols takes w[k,n]. pack_rows makes one panel from rows of w[n_col,k] as columns, and pads
- * its steps to the next multiple of 16. */
-void tri_vec_pack_cols(float *to, int64_t next, const float *w, int64_t ld, int64_t n, int64_t k);
-void tri_vec_pack_rows(float *to, const float *w, int64_t ld, int64_t n_col, int64_t k);
-/* Builds transposed strips [k,TRI_VEC_TURNED] of `height` rows each from columns of dy[k,n], row stride ld.
- * Strips are `next` elements apart. */
-void tri_vec_strips(float *to, int64_t next, const float *dy, int64_t ld, int64_t n, int64_t k, int height);
+/* The code of one family of instructions. Both families compute the same bits. */
+typedef struct tri_vec_code {
+  int rows; /* the most rows of a tile */
+  /* a holds strips of rows. n_panel is at most tri_vec_panels(n_row). */
+  void (*mul_rows)(const tri_vec_tile *t);
+  /* a holds transposed strips. There is one panel. */
+  void (*mul_turned)(const tri_vec_tile *t);
+  /* Builds the panels for columns [0, n) of x[k,n], row stride ld. Panels are `next` elements apart. */
+  void (*cols)(float *to, int64_t next, const float *x, int64_t ld, int64_t n, int64_t k);
+  /* Pack weights into panels, for any width. Stores bypass the caches, because the weights would be evicted
+   * before use. pack_cols takes w[k,n]. pack_rows makes one panel from rows of w[n_col,k] as columns, and
+   * pads its steps to the next multiple of 16. */
+  void (*pack_cols)(float *to, int64_t next, const float *w, int64_t ld, int64_t n, int64_t k);
+  void (*pack_rows)(float *to, const float *w, int64_t ld, int64_t n_col, int64_t k);
+  /* Builds transposed strips [k,TRI_VEC_TURNED] of `height` rows each from columns of dy[k,n], row stride ld.
+   * Strips are `next` elements apart. */
+  void (*strips)(float *to, int64_t next, const float *dy, int64_t ld, int64_t n, int64_t k, int height);
+} tri_vec_code;
+extern const tri_vec_code tri_vec_avx512, tri_vec_avx2;
+/* The code of this process, after tri_pairs_choose. */
+static inline const tri_vec_code *tri_vec_find(void) {
+  return tri_pairs_moves() ? &tri_vec_avx512 : &tri_vec_avx2;
+}
 
 /* ---- vec_rows.c and vec_grad.c: linear_* as in device/kernels.h ---- */
 

@@ -1,5 +1,5 @@
-/* vec_grad.c - linear_bwd_w of f32 with AVX-512, dw[n_out,n_in] = dy^T x, summed over the rows of dy and x
- * (k). */
+/* vec_grad.c - linear_bwd_w of f32 with FMA instructions, dw[n_out,n_in] = dy^T x, summed over the rows of
+ * dy and x (k). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "vec.h"
 
@@ -28,7 +28,7 @@ static void run_group(const grad_call *g, int64_t i, int64_t end, int64_t j0, in
   const tri_linear *l = g->l;
   const int64_t     row = i * g->height, n = tri_min(end * g->height, l->n_out) - row;
   tri_vec_tile      t = {.k = g->rows, .n_panel = 1, .first = true, .last = true, .ld = l->n_in};
-  tri_vec_strips(a, g->rows * TURNED, g->dy + row, l->n_out, n, g->rows, (int)g->height);
+  tri_vec_find()->strips(a, g->rows * TURNED, g->dy + row, l->n_out, n, g->rows, (int)g->height);
   for (int64_t j = j0; j < j1; j++) {
     t.b = (const float *)(const void *)tri_linear_shared(l) + j * g->rows * COLS;
     t.n_col = l->n_in - j * COLS;
@@ -37,7 +37,7 @@ static void run_group(const grad_call *g, int64_t i, int64_t end, int64_t j0, in
       t.n_row = (int)tri_min(g->height, l->n_out - s * g->height);
       t.y = g->dw + s * g->height * l->n_in + j * COLS;
       t.base = g->add ? t.y : NULL;
-      tri_vec_mul_turned(&t);
+      tri_vec_find()->mul_turned(&t);
     }
   }
 }
@@ -52,15 +52,16 @@ static void run_chunk(const grad_call *g) {
   float             *shared = (float *)(void *)tri_linear_shared(l);
 #pragma omp for schedule(static)
   for (int64_t k = 0; k < g->rows; k += 16)
-    tri_vec_cols(shared + k * COLS, g->rows * COLS, g->x + k * l->n_in, l->n_in, l->n_in,
-                 tri_min(16, g->rows - k));
+    tri_vec_find()->cols(shared + k * COLS, g->rows * COLS, g->x + k * l->n_in, l->n_in, l->n_in,
+                         tri_min(16, g->rows - k));
   for (int64_t i = strips * row / t.rows; i < end; i += GROUP)
     run_group(g, i, tri_min(i + GROUP, end), panels * col / t.cols, panels * (col + 1) / t.cols,
               (float *)(void *)tri_linear_stage(l, thread));
 }
 
 void tri_vec_bwd_w(const tri_linear *l, float *dw, tri_in dy, tri_in x, bool add) {
-  const int64_t rows = dy->dim[0], n = tri_ceil_div(rows, CHUNK), strips = tri_ceil_div(l->n_out, ROWS);
+  const int64_t rows = dy->dim[0], n = tri_ceil_div(rows, CHUNK),
+                strips = tri_ceil_div(l->n_out, tri_vec_find()->rows);
 #pragma omp parallel num_threads(l->threads)
   for (int64_t i = 0; i < n; i++) {
     const int64_t   first = rows * i / n;

@@ -1,4 +1,4 @@
-/* vec_rows.c - linear_pack, linear_fwd and linear_bwd_x of f32 with AVX-512. */
+/* vec_rows.c - linear_pack, linear_fwd and linear_bwd_x of f32 with FMA instructions. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "vec.h"
 
@@ -46,8 +46,8 @@ void tri_vec_pack(const tri_linear *l, float *packed_fwd, float *packed_bwd, con
   for (int64_t i = panels * part / n_part; i < panels * (part + 1) / n_part; i++) {
     const int64_t row = i * COLS, n = tri_min(COLS, l->n_out - row);
     const float  *from = w + row * l->n_in;
-    if (packed_fwd) tri_vec_pack_rows(packed_fwd + i * fwd, from, l->n_in, n, l->n_in);
-    if (packed_bwd) tri_vec_pack_cols(packed_bwd + row * COLS, bwd, from, l->n_in, l->n_in, n);
+    if (packed_fwd) tri_vec_find()->pack_rows(packed_fwd + i * fwd, from, l->n_in, n, l->n_in);
+    if (packed_bwd) tri_vec_find()->pack_cols(packed_bwd + row * COLS, bwd, from, l->n_in, l->n_in, n);
   }
 }
 
@@ -83,7 +83,7 @@ static void run_panels(const tri_linear_call *c, const part *p, int64_t panel, i
     t.wait = wait + (i - p->strip) * n_panel * ROWS * COLS;
     t.y = (float *)c->y->data + at;
     t.base = c->base ? (const float *)c->base->data + at : NULL;
-    tri_vec_mul_rows(&t);
+    tri_vec_find()->mul_rows(&t);
   }
 }
 
@@ -115,7 +115,7 @@ static void run_part(const tri_linear *l, const tri_linear_call *c, const part *
 }
 
 void tri_vec_run(const tri_linear *l, const tri_linear_call *c) {
-  const int64_t strips = tri_ceil_div(c->rows, ROWS), panels = tri_ceil_div(c->p->n, COLS),
+  const int64_t strips = tri_ceil_div(c->rows, tri_vec_find()->rows), panels = tri_ceil_div(c->p->n, COLS),
                 height = tri_ceil_div(c->rows, strips);
   const bool alone = (double)c->rows * (double)c->p->n * (double)c->p->k < alone_macs;
   TRI_ASSERT(c->y->dtype == TRI_F32 && (!c->bias || c->bias->dtype == TRI_F32));

@@ -1,4 +1,4 @@
-/* vec_tile.c - multiplies tiles of f32 and builds their operands. */
+/* vec_tile.c - multiplies tiles of f32 and builds their operands, with AVX-512. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "vec.h"
 
@@ -118,12 +118,12 @@ static TRI_AVX512_TARGET void mul_rows_2(const tri_vec_tile *t) {
 static TRI_AVX512_TARGET void mul_rows_4(const tri_vec_tile *t) {
   switch (t->n_row) { ROWS_1(AS_ROWS, 4) }
 }
-TRI_AVX512_TARGET void tri_vec_mul_turned(const tri_vec_tile *t) {
+static TRI_AVX512_TARGET void mul_turned(const tri_vec_tile *t) {
   switch (t->n_row) { ROWS_1(TURNED, 1) ROWS_4(TURNED, 1) ROWS_8(TURNED, 1) }
 }
 /* clang-format on */
 
-void tri_vec_mul_rows(const tri_vec_tile *t) {
+static void mul_rows(const tri_vec_tile *t) {
   TRI_ASSERT(t->n_row >= 1 && t->n_row <= ROWS && t->n_panel >= 1 && t->n_panel <= tri_vec_panels(t->n_row));
   if (t->n_panel == 1)
     mul_rows_1(t);
@@ -135,7 +135,7 @@ void tri_vec_mul_rows(const tri_vec_tile *t) {
 
 /* ---- operands ---- */
 
-TRI_AVX512_TARGET void tri_vec_pack_rows(float *to, const float *w, int64_t ld, int64_t n_col, int64_t k) {
+static TRI_AVX512_TARGET void pack_rows(float *to, const float *w, int64_t ld, int64_t n_col, int64_t k) {
   _Alignas(64) float step[LANES * COLS] = {0};
   for (int64_t at = 0; at < k; at += LANES, to += LANES * COLS) {
     for (int64_t r = 0; r < n_col; r++) _mm_prefetch(w + r * ld + at + AHEAD * LANES, _MM_HINT_T0);
@@ -146,8 +146,8 @@ TRI_AVX512_TARGET void tri_vec_pack_rows(float *to, const float *w, int64_t ld, 
   _mm_sfence();
 }
 
-TRI_AVX512_TARGET void tri_vec_pack_cols(float *to, int64_t next, const float *w, int64_t ld, int64_t n,
-                                         int64_t k) {
+static TRI_AVX512_TARGET void pack_cols(float *to, int64_t next, const float *w, int64_t ld, int64_t n,
+                                        int64_t k) {
   for (int64_t c = 0; c < n; c += COLS, to += next)
     for (int64_t i = 0; i < k; i++) {
       const float *from = w + i * ld + c;
@@ -159,8 +159,8 @@ TRI_AVX512_TARGET void tri_vec_pack_cols(float *to, int64_t next, const float *w
   _mm_sfence();
 }
 
-TRI_AVX512_TARGET void tri_vec_cols(float *to, int64_t next, const float *x, int64_t ld, int64_t n,
-                                    int64_t k) {
+static TRI_AVX512_TARGET void cols(float *to, int64_t next, const float *x, int64_t ld, int64_t n,
+                                   int64_t k) {
   for (int64_t i = 0; i < k; i++, x += ld, to += COLS)
     for (int64_t c = 0; c < n; c += COLS) {
       float *at = to + c / COLS * next;
@@ -169,8 +169,8 @@ TRI_AVX512_TARGET void tri_vec_cols(float *to, int64_t next, const float *x, int
     }
 }
 
-TRI_AVX512_TARGET void tri_vec_strips(float *to, int64_t next, const float *dy, int64_t ld, int64_t n,
-                                      int64_t k, int height) {
+static TRI_AVX512_TARGET void strips(float *to, int64_t next, const float *dy, int64_t ld, int64_t n,
+                                     int64_t k, int height) {
   for (int64_t i = 0; i < k; i++, dy += ld, to += TRI_VEC_TURNED) {
     float *at = to;
     for (int64_t c = 0; c < n; c += LANES) _mm_prefetch(dy + AHEAD * ld + c, _MM_HINT_T0);
@@ -178,4 +178,6 @@ TRI_AVX512_TARGET void tri_vec_strips(float *to, int64_t next, const float *dy, 
       _mm512_storeu_ps(at, _mm512_maskz_loadu_ps(lanes(tri_min(height, n - c)), dy + c));
   }
 }
+
+const tri_vec_code tri_vec_avx512 = {ROWS, mul_rows, mul_turned, cols, pack_cols, pack_rows, strips};
 #endif

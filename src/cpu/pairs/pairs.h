@@ -4,8 +4,8 @@
  * of the instruction. A panel is 32 elements deep (as right operand of sums) or 32 columns wide (of scores),
  * for TRI_PAGE keys or queries. An element's bits depend on its own row and column alone, because sums run in
  * the order of k. All bf16 attention of a process uses one family. Apart from the first three functions, call
- * these only if tri_pairs_find is not NULL. Those that move elements may also be called if tri_pairs_f32
- * returns true. Not collective, all of them.
+ * these only if tri_pairs_find is not NULL. Those that move elements may also be called if
+ * tri_pairs_moves returns true. Not collective, all of them.
  *
  * Not collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
@@ -54,9 +54,13 @@ typedef struct tri_pairs {
 TRI_CHECKED tri_status tri_pairs_choose(void);
 /* Returns NULL if this processor has none, or before tri_pairs_choose. */
 const tri_pairs *tri_pairs_find(void);
-/* Returns whether this program multiplies f32 weights itself with AVX-512 (cpu/gemm/vec.h), instead of the
- * library. It does on processors with AVX-512 unless run.cpu_f32 is library. tri_pairs_choose decides. */
-bool tri_pairs_f32(void);
+/* Returns whether this program multiplies f32 weights itself with AVX-512 or AVX2 (cpu/gemm/vec.h), instead
+ * of the library. It does on processors with one of them unless run.cpu_f32 is library. tri_pairs_choose
+ * decides. The name is "avx512", "avx2" or "library". */
+bool        tri_pairs_f32(void);
+const char *tri_pairs_f32_name(void);
+/* Returns whether it is AVX-512. */
+bool tri_pairs_moves(void);
 
 #if TRI_PAIRS_X86
 extern const tri_pairs tri_pairs_avx512, tri_pairs_amx;

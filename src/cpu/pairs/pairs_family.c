@@ -7,21 +7,32 @@
 #include <string.h>
 
 static const tri_pairs *chosen;
-static bool             own_f32, own_narrow;
+static bool             own_narrow;
+static const char      *own_f32 = "library"; /* library, avx512 or avx2 */
 
 const tri_pairs *tri_pairs_find(void) { return chosen; }
-bool             tri_pairs_f32(void) { return own_f32; }
+bool             tri_pairs_f32(void) { return strcmp(own_f32, "library") != 0; }
+bool             tri_pairs_moves(void) { return strcmp(own_f32, "avx512") == 0; }
+const char      *tri_pairs_f32_name(void) { return own_f32; }
 bool             tri_pairs_narrows(void) { return own_narrow; }
 
-/* Sets *own from run.cpu_f32. "avx512" is valid only if the processor has it (`here`), "library" always. */
-static tri_status choose_f32(bool here, bool *own) {
+/* Chooses the products of f32 by run.cpu_f32. avx512 and avx2 say whether the processor has them. */
+static tri_status choose_f32(bool avx512, bool avx2) {
   const char *wish = tri_choice_word(TRI_CHOICE_CPU_F32);
 
-  *own = here && strcmp(wish, "library") != 0;
-  if (!*wish || !strcmp(wish, "library") || (here && !strcmp(wish, "avx512"))) return TRI_OK;
-  TRI_FAIL(strcmp(wish, "avx512") ? TRI_ECONFIG : TRI_EDEVICE,
-           "%s%s: must be library%s or %s on this processor", tri_choice_source(TRI_CHOICE_CPU_F32), wish,
-           here ? ", avx512" : "", tri_choice_none(TRI_CHOICE_CPU_F32));
+  if (!*wish)
+    own_f32 = avx512 ? "avx512" : avx2 ? "avx2" : "library";
+  else if (!strcmp(wish, "library"))
+    own_f32 = "library";
+  else if (avx512 && !strcmp(wish, "avx512"))
+    own_f32 = "avx512";
+  else if (avx2 && !strcmp(wish, "avx2"))
+    own_f32 = "avx2";
+  else
+    TRI_FAIL(strcmp(wish, "avx512") && strcmp(wish, "avx2") ? TRI_ECONFIG : TRI_EDEVICE,
+             "%s%s: must be library%s%s or %s on this processor", tri_choice_source(TRI_CHOICE_CPU_F32), wish,
+             avx2 ? ", avx2" : "", avx512 ? ", avx512" : "", tri_choice_none(TRI_CHOICE_CPU_F32));
+  return TRI_OK;
 }
 
 /* TRI_EDEVICE for a family this processor lacks, TRI_ECONFIG for an unknown word. */
@@ -30,11 +41,13 @@ static tri_status wrong(const char *wish) {
 }
 
 #if TRI_PAIRS_X86
-static bool has_avx512(void) {
+static bool has_avx2(void) {
   __builtin_cpu_init();
-  return __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx512f") &&
-         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512dq");
+  return __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2");
+}
+static bool has_avx512(void) {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
 
 tri_status tri_pairs_choose(void) {
@@ -43,7 +56,7 @@ tri_status tri_pairs_choose(void) {
        amx = avx512 && tri_pairs_amx_allowed();
 
   own_narrow = avx512;
-  TRI_TRY(choose_f32(f32, &own_f32));
+  TRI_TRY(choose_f32(f32, has_avx2()));
   if (!*wish)
     chosen = amx ? &tri_pairs_amx : avx512 ? &tri_pairs_avx512 : NULL;
   else if (amx && !strcmp(wish, tri_pairs_amx.name))
@@ -62,7 +75,7 @@ tri_status tri_pairs_choose(void) {
 tri_status tri_pairs_choose(void) {
   const char *wish = tri_choice_word(TRI_CHOICE_CPU_BF16);
 
-  TRI_TRY(choose_f32(false, &own_f32));
+  TRI_TRY(choose_f32(false, false));
   if (*wish && strcmp(wish, "f32"))
     TRI_FAIL(wrong(wish), "%s%s: must be f32 or %s on this processor", tri_choice_source(TRI_CHOICE_CPU_BF16),
              wish, tri_choice_none(TRI_CHOICE_CPU_BF16));

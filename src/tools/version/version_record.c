@@ -45,7 +45,7 @@ static void look(const tri_session *se, seat *s) {
   tri_gather_cpu(instructions, sizeof instructions);
   snprintf(s->library, sizeof s->library, "%.*s", (int)strcspn(instructions, ","), instructions);
   snprintf(s->kernels, sizeof s->kernels, "%s", tri_cpu_family_find() ? tri_cpu_family_find()->name : "none");
-  snprintf(s->f32, sizeof s->f32, "%s", tri_pairs_f32() ? "avx512" : "library");
+  snprintf(s->f32, sizeof s->f32, "%s", tri_pairs_f32_name());
   snprintf(s->bf16, sizeof s->bf16, "%s", tri_pairs_find() ? tri_pairs_find()->name : "f32");
 }
 

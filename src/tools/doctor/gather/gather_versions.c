@@ -79,7 +79,7 @@ void tri_gather_cpu(char *out, size_t cap) {
       if (known[i].isa == v) snprintf(isa, sizeof isa, "%s", known[i].name);
   }
   snprintf(out, cap, "%s, bf16 by %s, f32 by %s, kernels by %s", isa, bf16,
-           tri_pairs_f32() ? "avx512" : "the library",
+           tri_pairs_f32() ? tri_pairs_f32_name() : "the library",
            tri_cpu_family_find() ? tri_cpu_family_find()->name : "none");
 }
 
