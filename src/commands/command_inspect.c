@@ -255,10 +255,11 @@ static tri_status show(request *q, tri_text *out) {
     return show_model(q, path, out);
   }
   TRI_TRY(tri_source_check_output(path));
-  TRI_FAIL(TRI_EINPUT,
-           "%s: this is neither a checkpoint, nor the output folder of a run, nor a folder with a model or an "
-           "adapter",
-           path);
+  TRI_FAIL(
+      TRI_EINPUT,
+      "%s: this is neither a checkpoint, nor the output folder of a run, nor a folder with a model or an "
+      "adapter",
+      path);
 }
 
 static tri_status run(int argc, char **argv, int *code) {
