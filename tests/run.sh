@@ -69,14 +69,16 @@ $(grep -v '^ptxas info\|bytes stack frame' "build/$1.log" | tail -n 60)"
   return 1
 }
 
-# Prints the end of what each failed test of a preset printed, from the log that ctest keeps.
+# Prints the end of what each failed test of a preset printed, from the logs of ctest. A line of the first is NUMBER:NAME.
 last_words() { # preset
-  awk -v preset="$1" '/^[0-9]+\/[0-9]+ Testing: / { n = 0; name = $3 }
+  log=build/$1/Testing/Temporary
+  awk -v preset="$1" 'FNR == NR { failed[substr($0, index($0, ":") + 1)]; next }
+    /^[0-9]+\/[0-9]+ Testing: / { n = 0; name = $3 }
     { line[n++] = $0 }
-    /^".*" end time: / && line[n - 2] != "Test Passed." {
+    /^".*" end time: / && name in failed {
       print "== " preset ": " name
       for (i = n > 40 ? n - 40 : 0; i < n; i++) print line[i]
-    }' "build/$1/Testing/Temporary/LastTest.log"
+    }' "$log/LastTestsFailed.log" "$log/LastTest.log"
 }
 
 # Runs a preset's tests in random order. Further arguments go to ctest.

@@ -257,7 +257,8 @@ static tri_status show(request *q, tri_text *out) {
   TRI_TRY(tri_source_check_output(path));
   TRI_FAIL(
       TRI_EINPUT,
-      "%s: this is neither a checkpoint, nor the output folder of a run, nor the folder of a model or an adapter",
+      "%s: this is neither a checkpoint, nor the output folder of a run, nor a folder with a model or an "
+      "adapter",
       path);
 }
 

@@ -174,18 +174,21 @@ static void output_is_one_new_file(void **state) {
 static void a_run_is_evaluated_at_its_own_length(void **state) {
   (void)state;
   cli_succeeds(ONE GRPO "run.output=own run.resume=never train.steps=1 eval.steps=1 data.eval=rl.jsonl "
-                        "rollout.max_response_length=3 checkpoint.save_final=true");
+                        "rollout.max_response_length=3 eval.max_prompts=1 checkpoint.save_final=true");
   cli_sh(
       "sed -n '$s/.*\"eval_truncated_ratio\": \\([^,}]*\\).*/\\1/p' own/metrics.jsonl >want && test -s want");
   cli_sh("cp -r own young && rm -r young/checkpoints");
   cli_refuses(64, ONE "eval young", "tri_source_check_output", "young"); /* and not for want of --data */
   cli_succeeds(ONE "eval own --data rl.jsonl --reward exact --json");
   cli_says(cli_err, "3", "rollout.max_response_length");
+  cli_says(cli_err, "1 of", "eval.max_prompts", "--max-prompts");
   cli_sh("sed -n 's/.*\"truncated_ratio\": \\([^,}]*\\).*/\\1/p' .out | diff - want");
   cli_succeeds(ONE "eval own --data rl.jsonl --reward exact --max-new 2");
   assert_null(strstr(cli_err, "rollout.max_response_length"));
   cli_shows(cli_out, "pass@1         0.000000\ntruncated      1.0000\n");
-  cli_says(cli_err, "warning", "100.0 %", "--max-new = 2");
+  cli_says(cli_err, "warning", "100.0 %", "2 tokens", "--max-new");
+  cli_succeeds(ONE "eval own --data rl.jsonl --reward exact --max-new 2 --max-prompts 1");
+  assert_null(strstr(cli_err, "eval.max_prompts"));
   cli_succeeds(ONE "report own");
   cli_shows(cli_out, " % of the newest evaluation's answers were cut off\n");
   cli_succeeds(ONE "report own own/checkpoints/.. --json");
