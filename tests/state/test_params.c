@@ -777,13 +777,12 @@ static void every_plan(int ranks_per_node) {
     plan = (tri_shard_plan){(tri_shard_scope)(k / 9), (tri_shard_scope)(k / 3 % 3), (tri_shard_scope)(k % 3)};
     if (plan.params > plan.grads || plan.grads > plan.optim) continue;
     apart = (k + ranks_per_node) % 2;
-    for (together = 2; together <= 4; together *= 2) /* slices differ by the plan of weights alone */
-      if (local % together == 0 && (k == 13 || k == 14 || k == 26))
-        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-          if (!ways[i].rollout || (!ways[i].train && k == 14)) continue;
-          layer_in = (k / 2 + (int)i + together / 2) % 2 ? 6 : MOST_IN;
-          live(ranks_per_node, &ways[i], &device);
-        }
+    for (together = 2; together <= 4; together *= 2) { /* slices differ by the plan of weights alone */
+      if (local % together || (k != 13 && k != 14 && k != 26)) continue;
+      layer_in = (k + together) / 2 % 2 ? 6 : MOST_IN; /* with 2 a node, k = 14 and 26 have cut params */
+      for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        if (ways[i].rollout && (ways[i].train || k != 14)) live(ranks_per_node, &ways[i], &device);
+    }
     together = 1;
     layer_in = k % 2 ? 6 : MOST_IN;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
