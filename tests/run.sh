@@ -12,8 +12,13 @@ summary=''
 failures=''
 failed=0
 
-note() { # name, exit status, its last line
-  [ "$2" = 0 ] || failed=1
+note() { # name, exit status, its last line, and for the end what a failed check printed
+  if [ "$2" != 0 ]; then
+    failed=1
+    [ -z "${4:-}" ] || failures="$failures
+== $1
+$(printf '%s\n' "$4" | tail -n 40)"
+  fi
   summary="$summary
 $1: $3"
 }
@@ -62,16 +67,14 @@ is_built() { # preset
     echo "built: $(grep -c '^\[' "build/$1.log") steps, in build/$1.log"
     return
   fi
-  failures="$failures
-== build/$1.log
-$(grep -v '^ptxas info\|bytes stack frame' "build/$1.log" | tail -n 60)"
-  note "$1" 1 "does not build"
+  note "$1" 1 "does not build" "$(grep -v '^ptxas info\|bytes stack frame' "build/$1.log")"
   return 1
 }
 
 # Prints the end of what each failed test of a preset printed, from the logs of ctest. A line of the first is NUMBER:NAME.
 last_words() { # preset
   log=build/$1/Testing/Temporary
+  [ -s "$log/LastTestsFailed.log" ] || return 0 # no test failed, or none ran
   awk -v preset="$1" 'FNR == NR { failed[substr($0, index($0, ":") + 1)]; next }
     /^[0-9]+\/[0-9]+ Testing: / { n = 0; name = $3 }
     { line[n++] = $0 }
@@ -86,11 +89,12 @@ run_tests() {
   preset=$1
   shift
   is_built "$preset" || return
+  rm -f "build/$preset/Testing/Temporary/LastTestsFailed.log"
   ctest --test-dir "build/$preset" --schedule-random --output-on-failure --parallel "$slots" --no-tests=error \
     --output-log "build/$preset/ctest.log" "$@"
   code=$?
   # ctest ends with a list of the tests that were skipped and one of those that failed, each with the reason in brackets.
-  note "$preset" $code "$(grep -e 'tests passed' -e '^[[:space:]]*[0-9]* - .*(.*)$' "build/$preset/ctest.log" || echo 'no test ran')"
+  note "$preset" $code "$(grep -e 'tests passed' -e '^[[:space:]]*[0-9][0-9]* - .* ([A-Z][A-Za-z ]*)$' "build/$preset/ctest.log" || echo 'no test ran')"
   [ $code = 0 ] || failures="$failures
 $(last_words "$preset")"
   return $code
@@ -108,10 +112,7 @@ for script in lint lint_planted; do
   cat build/$script.log
   code=$lint
   [ $script = lint ] || code=$planted
-  note $script $code "$(tail -n 1 build/$script.log)"
-  [ $code = 0 ] || failures="$failures
-== $script
-$(tail -n 40 build/$script.log)"
+  note $script $code "$(tail -n 1 build/$script.log)" "$(cat build/$script.log)"
 done
 
 trap 'trap - INT; kill 0' INT # or the build in the background would go on
@@ -139,7 +140,7 @@ if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -x c -fsanitize
   code=$?
   echo "$said"
   note fuzz $code "$(echo "$said" | awk '/^harness / { on = 1; next } /^== / { on = 0 } on && NF == 5 { n++; done += $2; finds += $5; if ($5) where = where " " $1 }
-    END { print n " harnesses, " done " executions, " finds " finds" (finds ? ":" where : "") }')"
+    END { print n " harnesses, " done " executions, " finds " finds" (finds ? ":" where : "") }')" "$said"
 else
   note fuzz 0 "not run: this machine has no clang with libFuzzer (Debian: libclang-rt-14-dev)"
 fi
@@ -150,17 +151,17 @@ elif is_built cuda-release; then
   said=$(JOBS=$cores tests/gpu/registers.sh --from build/cuda-release.log)
   code=$?
   echo "$said" | grep '^registers:' # not the table of all of them
-  note cuda-release $code "builds; $(echo "$said" | tail -n 1)"
+  note cuda-release $code "builds; $(echo "$said" | tail -n 1)" "$said"
   if command -v python3 >/dev/null 2>&1; then
     said=$(find build/cuda-release -name '*.cu.o' -exec python3 tests/gpu/sass.py {} +)
     code=$?
     echo "$said"
-    note sass $code "$(echo "$said" | tail -n 1)"
+    note sass $code "$(echo "$said" | tail -n 1)" "$said"
   else
     note sass 0 "not run: this machine has no python3"
   fi
 fi
 
-[ -z "$failures" ] || echo "== what failed$failures"
-echo "== summary$summary"
+[ -z "$failures" ] || printf '== what failed%s\n' "$failures"
+printf '== summary%s\n' "$summary"
 exit $failed

@@ -170,6 +170,8 @@ static void peft_folders_come_and_go(void **state) {
   cli_succeeds(ONE "export fresh no_base --adapter");
   cli_says(cli_err, "warning", "fresh", "model.config", "--adapter");
   cli_succeeds(ONE "export whole ours --adapter");
+  cli_succeeds(ONE "inspect ours --tensors");
+  cli_shows(cli_out, "lora_A.weight");
   cli_succeeds(TWO LOAD STILL "model.path=model lora.path=ours run.output=again");
   cli_succeeds(ONE "export again ours2 --adapter");
   cli_sh("cmp ours/adapter_model.safetensors ours2/adapter_model.safetensors");

@@ -1,8 +1,9 @@
 /* isa.c - runs a program with the kernels and matrix products of another processor.
  *
- * isa FAMILY PROGRAM [ARGUMENT...]     FAMILY as in oneDNN's ONEDNN_MAX_CPU_ISA
+ * isa FAMILY PROGRAM [ARGUMENT...]     FAMILY as in oneDNN's ONEDNN_MAX_CPU_ISA, or AVX2_OWN
  * FAMILY limits oneDNN and selects the kernels and the attention of that family. oneDNN does the products
- * of f32 too. The exit status is the program's, or 77 if this processor or the library lacks the family. */
+ * of f32 too, except with AVX2_OWN. The exit status is the program's, or 77 if this processor or the library
+ * lacks the family. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
@@ -13,12 +14,14 @@
 enum { EXIT_SKIPPED = 77 };
 
 static const struct {
-  const char    *name, *kernels, *bf16; /* the words of run.cpu_kernels and run.cpu_bf16 */
+  const char    *name, *limit, *kernels, *bf16, *f32; /* the last are words of run.cpu_kernels and so on */
   dnnl_cpu_isa_t isa;
-} families[] = {{"AVX2", "avx2", "f32", dnnl_cpu_isa_avx2},
-                {"AVX512_CORE", "avx512", "f32", dnnl_cpu_isa_avx512_core},
-                {"AVX512_CORE_BF16", "avx512", "avx512", dnnl_cpu_isa_avx512_core_bf16},
-                {"AVX512_CORE_AMX", "avx512", "amx", dnnl_cpu_isa_avx512_core_amx}};
+} families[] = {
+    {"AVX2", "AVX2", "avx2", "f32", "library", dnnl_cpu_isa_avx2},
+    {"AVX2_OWN", "AVX2", "avx2", "f32", "avx2", dnnl_cpu_isa_avx2},
+    {"AVX512_CORE", "AVX512_CORE", "avx512", "f32", "library", dnnl_cpu_isa_avx512_core},
+    {"AVX512_CORE_BF16", "AVX512_CORE_BF16", "avx512", "avx512", "library", dnnl_cpu_isa_avx512_core_bf16},
+    {"AVX512_CORE_AMX", "AVX512_CORE_AMX", "avx512", "amx", "library", dnnl_cpu_isa_avx512_core_amx}};
 
 int main(int argc, char **argv) {
   size_t i = 0, n = sizeof families / sizeof *families;
@@ -31,10 +34,10 @@ int main(int argc, char **argv) {
     fprintf(stderr, "isa: %s is none of the families in the table\n", argv[1]);
     return 2;
   }
-  setenv("ONEDNN_MAX_CPU_ISA", argv[1], 1);
+  setenv("ONEDNN_MAX_CPU_ISA", families[i].limit, 1);
   setenv("TRI_CPU_KERNELS", families[i].kernels, 1);
   setenv("TRI_CPU_BF16", families[i].bf16, 1);
-  setenv("TRI_CPU_F32", "library", 1);
+  setenv("TRI_CPU_F32", families[i].f32, 1);
   if (dnnl_get_effective_cpu_isa() != families[i].isa) {
     printf("skipped: no %s here\n", argv[1]);
     return EXIT_SKIPPED;

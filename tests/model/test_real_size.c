@@ -184,7 +184,7 @@ static void one(tri_dtype dtype, const char *type) {
   close_bench(&b);
 }
 
-/* Uses AVX-512 products where the processor has it, otherwise those of the library. */
+/* Uses products with AVX-512 or AVX2 where the processor has one of them, otherwise those of the library. */
 static void f32_by_the_own_products(void **state) {
   (void)state;
   unsetenv("TRI_CPU_F32");

@@ -69,7 +69,7 @@ typedef struct tri_vec_code {
 extern const tri_vec_code tri_vec_avx512, tri_vec_avx2;
 /* The code of this process, after tri_pairs_choose. */
 static inline const tri_vec_code *tri_vec_find(void) {
-  return tri_pairs_moves() ? &tri_vec_avx512 : &tri_vec_avx2;
+  return tri_pairs_f32_avx512() ? &tri_vec_avx512 : &tri_vec_avx2;
 }
 
 /* ---- vec_rows.c and vec_grad.c: linear_* as in device/kernels.h ---- */

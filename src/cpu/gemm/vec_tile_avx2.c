@@ -21,8 +21,8 @@
 enum { COLS = TRI_VEC_COLS, LANES = 8, HALF = 16, PIECE_ROWS = 6 };
 /* Steps by which a panel is prefetched ahead of its use. Chosen. */
 enum { FAR = 16 };
-/* A tile of up to FEW rows is alone and reads its panels from memory. So pieces of up to FEW_ROWS rows take
- * FAR steps at a time, which stay in the first-level cache until all have used them. Measured on a Zen 3
+/* A tile of up to FEW rows is mostly alone and reads its panels from memory. So pieces of up to FEW_ROWS rows
+ * take FAR steps at a time, which stay in the first-level cache until all have used them. Measured on a Zen 3
  * processor. */
 enum { FEW = 8, FEW_ROWS = 4 };
 
@@ -52,7 +52,10 @@ static PIECE void put_sums(const int R, const piece *p, int64_t ld, __m256 s[PIE
     for (int r = 0; r < R; r++) {
       if (p->bias) s[r][v] = _mm256_add_ps(s[r][v], bias);
       if (p->base) s[r][v] = _mm256_add_ps(_mm256_maskload_ps(p->base + r * ld + v * LANES, m), s[r][v]);
-      _mm256_maskstore_ps(p->y + r * ld + v * LANES, m, s[r][v]);
+      if (p->n_col - v * LANES >= LANES)
+        _mm256_storeu_ps(p->y + r * ld + v * LANES, s[r][v]);
+      else /* slow on Zen 1 to 3 */
+        _mm256_maskstore_ps(p->y + r * ld + v * LANES, m, s[r][v]);
     }
   }
 }
@@ -198,9 +201,9 @@ static TARGET void add_steps_any(int n, const float *a, const float *b, int64_t 
 
 /* Multiplies the rows of a tile by one of its panels. All pieces take a few steps in turns. */
 static void mul_few(const tri_vec_tile *t, int panel) {
-  const int    parts = (t->n_row + FEW_ROWS - 1) / FEW_ROWS;
-  const float *b = t->b + panel * t->next;
-  float        sum[FEW * COLS] = {0};
+  const int          parts = (t->n_row + FEW_ROWS - 1) / FEW_ROWS;
+  const float       *b = t->b + panel * t->next;
+  _Alignas(64) float sum[FEW * COLS] = {0};
   for (int64_t k = 0; k < t->k; k += FAR)
     for (int i = 0; i < parts; i++) {
       const int row = t->n_row * i / parts, n = t->n_row * (i + 1) / parts - row;

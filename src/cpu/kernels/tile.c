@@ -221,7 +221,7 @@ void tri_cpu_tile_turn(float *tile, const void *x, tri_dtype A, int64_t ld, int 
   int r = 0;
 #if TRI_PAIRS_X86
   /* tri_pairs_turn writes whole vectors */
-  if (A == TRI_F32 && scale == 1.0f && D % 16 == 0 && tri_pairs_moves()) {
+  if (A == TRI_F32 && scale == 1.0f && D % 16 == 0 && tri_pairs_f32_avx512()) {
     tri_pairs_turn((uint32_t *)(void *)tile, TRI_PAGE, x, ld, n, D);
     r = n;
   }

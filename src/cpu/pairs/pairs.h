@@ -5,7 +5,7 @@
  * for TRI_PAGE keys or queries. An element's bits depend on its own row and column alone, because sums run in
  * the order of k. All bf16 attention of a process uses one family. Apart from the first three functions, call
  * these only if tri_pairs_find is not NULL. Those that move elements may also be called if
- * tri_pairs_moves returns true. Not collective, all of them.
+ * tri_pairs_f32_avx512 returns true. Not collective, all of them.
  *
  * Not collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
@@ -60,7 +60,7 @@ const tri_pairs *tri_pairs_find(void);
 bool        tri_pairs_f32(void);
 const char *tri_pairs_f32_name(void);
 /* Returns whether it is AVX-512. */
-bool tri_pairs_moves(void);
+bool tri_pairs_f32_avx512(void);
 
 #if TRI_PAIRS_X86
 extern const tri_pairs tri_pairs_avx512, tri_pairs_amx;

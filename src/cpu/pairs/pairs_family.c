@@ -6,32 +6,30 @@
 
 #include <string.h>
 
+typedef enum f32_products { LIBRARY, AVX2, AVX512, N_F32 } f32_products;
+static const char *const f32_name[N_F32] = {"library", "avx2", "avx512"}; /* the words of run.cpu_f32 */
+
 static const tri_pairs *chosen;
 static bool             own_narrow;
-static const char      *own_f32 = "library"; /* library, avx512 or avx2 */
+static f32_products     own_f32 = LIBRARY;
 
 const tri_pairs *tri_pairs_find(void) { return chosen; }
-bool             tri_pairs_f32(void) { return strcmp(own_f32, "library") != 0; }
-bool             tri_pairs_moves(void) { return strcmp(own_f32, "avx512") == 0; }
-const char      *tri_pairs_f32_name(void) { return own_f32; }
+bool             tri_pairs_f32(void) { return own_f32 != LIBRARY; }
+bool             tri_pairs_f32_avx512(void) { return own_f32 == AVX512; }
+const char      *tri_pairs_f32_name(void) { return f32_name[own_f32]; }
 bool             tri_pairs_narrows(void) { return own_narrow; }
 
-/* Chooses the products of f32 by run.cpu_f32. avx512 and avx2 say whether the processor has them. */
-static tri_status choose_f32(bool avx512, bool avx2) {
+/* Chooses the products of f32 by run.cpu_f32. `best` is the last one that this processor has. */
+static tri_status choose_f32(f32_products best) {
   const char *wish = tri_choice_word(TRI_CHOICE_CPU_F32);
+  int         i = *wish ? 0 : (int)best;
 
-  if (!*wish)
-    own_f32 = avx512 ? "avx512" : avx2 ? "avx2" : "library";
-  else if (!strcmp(wish, "library"))
-    own_f32 = "library";
-  else if (avx512 && !strcmp(wish, "avx512"))
-    own_f32 = "avx512";
-  else if (avx2 && !strcmp(wish, "avx2"))
-    own_f32 = "avx2";
-  else
-    TRI_FAIL(strcmp(wish, "avx512") && strcmp(wish, "avx2") ? TRI_ECONFIG : TRI_EDEVICE,
-             "%s%s: must be library%s%s or %s on this processor", tri_choice_source(TRI_CHOICE_CPU_F32), wish,
-             avx2 ? ", avx2" : "", avx512 ? ", avx512" : "", tri_choice_none(TRI_CHOICE_CPU_F32));
+  while (*wish && i < N_F32 && strcmp(wish, f32_name[i])) i++;
+  if (i > (int)best)
+    TRI_FAIL(i == N_F32 ? TRI_ECONFIG : TRI_EDEVICE, "%s%s: must be library%s%s or %s on this processor",
+             tri_choice_source(TRI_CHOICE_CPU_F32), wish, best >= AVX2 ? ", avx2" : "",
+             best == AVX512 ? ", avx512" : "", tri_choice_none(TRI_CHOICE_CPU_F32));
+  own_f32 = (f32_products)i;
   return TRI_OK;
 }
 
@@ -56,7 +54,7 @@ tri_status tri_pairs_choose(void) {
        amx = avx512 && tri_pairs_amx_allowed();
 
   own_narrow = avx512;
-  TRI_TRY(choose_f32(f32, has_avx2()));
+  TRI_TRY(choose_f32(f32 ? AVX512 : has_avx2() ? AVX2 : LIBRARY));
   if (!*wish)
     chosen = amx ? &tri_pairs_amx : avx512 ? &tri_pairs_avx512 : NULL;
   else if (amx && !strcmp(wish, tri_pairs_amx.name))
@@ -75,7 +73,7 @@ tri_status tri_pairs_choose(void) {
 tri_status tri_pairs_choose(void) {
   const char *wish = tri_choice_word(TRI_CHOICE_CPU_BF16);
 
-  TRI_TRY(choose_f32(false, false));
+  TRI_TRY(choose_f32(LIBRARY));
   if (*wish && strcmp(wish, "f32"))
     TRI_FAIL(wrong(wish), "%s%s: must be f32 or %s on this processor", tri_choice_source(TRI_CHOICE_CPU_BF16),
              wish, tri_choice_none(TRI_CHOICE_CPU_BF16));
