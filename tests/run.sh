@@ -93,7 +93,7 @@ run_tests() {
   ctest --test-dir "build/$preset" --schedule-random --output-on-failure --parallel "$slots" --no-tests=error \
     --output-log "build/$preset/ctest.log" "$@"
   code=$?
-  # ctest ends with a list of the tests that were skipped and one of those that failed, each with the reason in brackets.
+  # ctest's last lines list the skipped and the failed tests. Each has the reason in brackets.
   note "$preset" $code "$(grep -e 'tests passed' -e '^[[:space:]]*[0-9][0-9]* - .* ([A-Z][A-Za-z ]*)$' "build/$preset/ctest.log" || echo 'no test ran')"
   [ $code = 0 ] || failures="$failures
 $(last_words "$preset")"

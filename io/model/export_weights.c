@@ -78,8 +78,8 @@ static void plan_merged(tri_export_job *j, tri_export_sum *sum) {
   }
 }
 
-/* Keeps what the folder has of the text model, if its embedding has the type of the export: tensors without
- * adapters are copied, and trained ones stay f32. Published folders have a few small tensors in f32. */
+/* Published folders have a few small tensors in f32. If the folder's embedding has the type of the export,
+ * these stay f32. Tensors without adapters are then copied. */
 static void keep_types(tri_export_job *j, tri_multimodal_plan *p) {
   const tri_dtype             t = j->opt->dtype;
   const char                 *embed = tri_family_tensor(j->shape.family, TRI_SLOT_EMBED);

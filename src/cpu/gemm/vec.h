@@ -48,7 +48,7 @@ typedef struct tri_vec_tile {
  * the latency of an FMA. */
 static inline int tri_vec_panels(int n_row) { return n_row <= 3 ? 4 : n_row <= 7 ? 2 : 1; }
 
-/* The code of one family of instructions. Both families compute the same bits. */
+/* The code of one family of instructions. Both add in the same order, which processors.sh compares. */
 typedef struct tri_vec_code {
   int rows; /* the most rows of a tile */
   /* a holds strips of rows. n_panel is at most tri_vec_panels(n_row). */
