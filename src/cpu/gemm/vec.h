@@ -1,7 +1,8 @@
 /* vec.h - linear_* of f32 with FMA instructions of AVX-512 or AVX2 (cpu/pairs/pairs.h, tri_pairs_f32).
  *
- * A tile of the result, up to TRI_VEC_ROWS rows x TRI_VEC_COLS columns, stays in registers while k runs.
- * Right operands lie in panels of TRI_VEC_COLS columns, [k,TRI_VEC_COLS], with 0 beyond an operand's end.
+ * A tile of the result, a strip of rows by `width` columns, stays in registers while k runs. Width and the most
+ * rows are those of the instructions (tri_vec_code). Right operands lie in panels [k,width], with 0 beyond an
+ * operand's end.
  * Left operands lie in strips of rows, plain (TRI_VEC_LD apart) or transposed (TRI_VEC_TURNED elements for
  * each step of k). The sum of an element over a chunk of k begins with 0 and runs by FMA in the order of k.
  * The chunks' sums are added in order. Chunks depend on k alone. One sum over all k would lose digits if k is
@@ -13,8 +14,7 @@
 #include "amx.h"
 
 enum {
-  /* The most rows. With AVX-512 28 sums, two columns of b and one element of a use 31 of 32 registers. */
-  TRI_VEC_ROWS = 14,
+  TRI_VEC_ROWS = 14, /* the most of all instructions */
   TRI_VEC_COLS = 32,
   /* Most steps of k in a chunk. A strip of this length stays in the first-level cache. Measured. */
   TRI_VEC_CHUNK = 512,
@@ -33,24 +33,32 @@ static inline bool tri_vec_in(const tri_linear *l) { return l->vec; }
 
 /* ---- vec_tile.c, vec_tile_avx2.c; not collective, all that follow ---- */
 
-/* c = a b for n_row rows and up to 32 columns of each of n_panel panels. */
+/* c = a b for n_row rows and the columns of n_panel panels. */
 typedef struct tri_vec_tile {
   const float *a, *b;
   int64_t      next, k; /* elements from one panel to the next; steps */
   int          n_row, n_panel;
-  float       *wait; /* [n_panel,n_row,32], partial sums between two chunks of k; NULL if k is one chunk */
+  float       *wait; /* [n_panel,n_row,width], partial sums between two chunks of k; NULL if k is one chunk */
   bool         first, last; /* chunk: the first has no earlier sums, the last writes y */
   float       *y;           /* [n_row,n_col], row stride ld */
   int64_t      ld, n_col;   /* columns of y from there on */
   const float *base, *bias; /* added last; base like y, bias [n_col]; each may be NULL */
+  /* A quarter of the next panel, which the tile fetches into the second-level cache, or NULL. Tiles of AVX-512
+   * do not. */
+  const float *ahead;
 } tri_vec_tile;
 /* Returns how many panels n_row rows process at once. Few rows alone have too few independent sums to hide
  * the latency of an FMA. */
 static inline int tri_vec_panels(int n_row) { return n_row <= 3 ? 4 : n_row <= 7 ? 2 : 1; }
 
+/* Returns `ahead` for the i-th strip that is multiplied by the panel before next[k,width]. */
+static inline const float *tri_vec_ahead(const float *next, int64_t k, int64_t width, int64_t i) {
+  return i < 4 ? next + k * i / 4 * width : NULL;
+}
+
 /* The code of one family of instructions. Both add in the same order, which processors.sh compares. */
 typedef struct tri_vec_code {
-  int rows; /* the most rows of a tile */
+  int rows, width; /* the most rows of a tile, and the columns of a panel */
   /* a holds strips of rows. n_panel is at most tri_vec_panels(n_row). */
   void (*mul_rows)(const tri_vec_tile *t);
   /* a holds transposed strips. There is one panel. */

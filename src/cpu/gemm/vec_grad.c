@@ -5,14 +5,14 @@
 
 #if TRI_PAIRS_X86
 
-enum { ROWS = TRI_VEC_ROWS, COLS = TRI_VEC_COLS, CHUNK = TRI_VEC_CHUNK, TURNED = TRI_VEC_TURNED };
+enum { CHUNK = TRI_VEC_CHUNK, TURNED = TRI_VEC_TURNED };
 /* Strips transposed at a time. They stay in the second-level cache. Measured as in vec_rows.c. */
 enum { GROUP = 16 };
 
 void tri_vec_gradient_open(tri_linear *l) {
-  const int64_t panels = tri_ceil_div(l->n_in, COLS);
+  const int64_t cols = tri_vec_find()->width, panels = tri_ceil_div(l->n_in, cols);
   tri_raise(&l->stage_bytes, GROUP * CHUNK * TURNED * sizeof(float));
-  tri_raise(&l->shared_bytes, (size_t)(panels * CHUNK * COLS) * sizeof(float));
+  tri_raise(&l->shared_bytes, (size_t)(panels * CHUNK * cols) * sizeof(float));
 }
 
 typedef struct grad_call { /* one chunk of one linear_bwd_w; dy and x point to its first row */
@@ -26,17 +26,19 @@ typedef struct grad_call { /* one chunk of one linear_bwd_w; dy and x point to i
 /* Multiplies strips [i, end) by panels [j0, j1). */
 static void run_group(const grad_call *g, int64_t i, int64_t end, int64_t j0, int64_t j1, float *a) {
   const tri_linear *l = g->l;
-  const int64_t     row = i * g->height, n = tri_min(end * g->height, l->n_out) - row;
-  tri_vec_tile      t = {.k = g->rows, .n_panel = 1, .first = true, .last = true, .ld = l->n_in};
+  const int64_t     cols = tri_vec_find()->width, row = i * g->height,
+                n = tri_min(end * g->height, l->n_out) - row;
+  tri_vec_tile t = {.k = g->rows, .n_panel = 1, .first = true, .last = true, .ld = l->n_in};
   tri_vec_find()->strips(a, g->rows * TURNED, g->dy + row, l->n_out, n, g->rows, (int)g->height);
   for (int64_t j = j0; j < j1; j++) {
-    t.b = (const float *)(const void *)tri_linear_shared(l) + j * g->rows * COLS;
-    t.n_col = l->n_in - j * COLS;
+    t.b = (const float *)(const void *)tri_linear_shared(l) + j * g->rows * cols;
+    t.n_col = l->n_in - j * cols;
     for (int64_t s = i; s < end; s++) {
       t.a = a + (s - i) * g->rows * TURNED;
       t.n_row = (int)tri_min(g->height, l->n_out - s * g->height);
-      t.y = g->dw + s * g->height * l->n_in + j * COLS;
+      t.y = g->dw + s * g->height * l->n_in + j * cols;
       t.base = g->add ? t.y : NULL;
+      t.ahead = j + 1 < j1 ? tri_vec_ahead(t.b + g->rows * cols, g->rows, cols, s - i) : NULL;
       tri_vec_find()->mul_turned(&t);
     }
   }
@@ -44,15 +46,16 @@ static void run_group(const grad_call *g, int64_t i, int64_t end, int64_t j0, in
 
 /* Runs inside a parallel region. All threads build the panels of x, then each computes its part of dw. */
 static void run_chunk(const grad_call *g) {
-  const tri_linear  *l = g->l;
-  const int64_t      strips = tri_ceil_div(l->n_out, g->height), panels = tri_ceil_div(l->n_in, COLS);
+  const tri_linear *l = g->l;
+  const int64_t     cols = tri_vec_find()->width, strips = tri_ceil_div(l->n_out, g->height),
+                panels = tri_ceil_div(l->n_in, cols);
   const tri_amx_grid t = tri_amx_share(strips, panels, omp_get_num_threads(), 4, 2);
   const int          thread = omp_get_thread_num();
   const int64_t      row = thread / t.cols, col = thread % t.cols, end = strips * (row + 1) / t.rows;
   float             *shared = (float *)(void *)tri_linear_shared(l);
 #pragma omp for schedule(static)
   for (int64_t k = 0; k < g->rows; k += 16)
-    tri_vec_find()->cols(shared + k * COLS, g->rows * COLS, g->x + k * l->n_in, l->n_in, l->n_in,
+    tri_vec_find()->cols(shared + k * cols, g->rows * cols, g->x + k * l->n_in, l->n_in, l->n_in,
                          tri_min(16, g->rows - k));
   for (int64_t i = strips * row / t.rows; i < end; i += GROUP)
     run_group(g, i, tri_min(i + GROUP, end), panels * col / t.cols, panels * (col + 1) / t.cols,

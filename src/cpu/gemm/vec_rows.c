@@ -6,28 +6,29 @@
 
 #if TRI_PAIRS_X86
 
-enum { ROWS = TRI_VEC_ROWS, COLS = TRI_VEC_COLS, LD = TRI_VEC_LD };
-/* GROUP strips are multiplied by a panel one after the other. WAIT panels keep partial sums until the next
+enum { ROWS = TRI_VEC_ROWS, LD = TRI_VEC_LD };
+/* GROUP strips are multiplied by a panel one after the other. WAIT columns keep partial sums until the next
  * chunk of k. Both, with the panels, stay in the second-level cache. Measured on a Xeon with AMX. */
-enum { GROUP = 8, WAIT = 16 };
+enum { GROUP = 8, WAIT = 512 };
 /* Chosen. Below some 2 us of one thread, waking other threads costs more than it saves. */
 static const double alone_macs = 1.5e5;
 
 /* Returns the steps of a panel in memory. */
 static int64_t panel_steps(int64_t k) { return tri_ceil_div(k, 16) * 16; }
+static int64_t width(void) { return tri_vec_find()->width; }
 static int64_t n_chunks(int64_t k) { return tri_ceil_div(k, TRI_VEC_CHUNK); }
 
 /* Sets the sizes of y[M,n] = x[M,k] b. */
 static void product_open(tri_linear *l, tri_linear_product *p, int64_t n, int64_t k) {
-  const size_t panel = (size_t)(panel_steps(k) * COLS) * sizeof(float);
+  const size_t panel = (size_t)(panel_steps(k) * width()) * sizeof(float);
   p->n = n;
   p->k = k;
-  p->width = tri_min(n, 4 * COLS); /* columns that linear_check computes at once */
+  p->width = tri_min(n, 4 * TRI_VEC_COLS); /* columns that linear_check computes at once */
   p->n_blocks = tri_ceil_div(n, p->width);
-  p->block_bytes = (size_t)tri_ceil_div(p->width, COLS) * panel;
-  p->all_bytes = (size_t)tri_ceil_div(n, COLS) * panel;
+  p->block_bytes = (size_t)tri_ceil_div(p->width, width()) * panel;
+  p->all_bytes = (size_t)tri_ceil_div(n, width()) * panel;
   tri_raise(&l->stage_bytes, GROUP * ROWS * LD * sizeof(float));
-  if (n_chunks(k) > 1) tri_raise(&l->c_bytes, GROUP * WAIT * ROWS * COLS * sizeof(float));
+  if (n_chunks(k) > 1) tri_raise(&l->c_bytes, GROUP * WAIT * ROWS * sizeof(float));
 }
 
 void tri_vec_open(tri_linear *l) {
@@ -40,14 +41,14 @@ void tri_vec_open(tri_linear *l) {
 
 void tri_vec_pack(const tri_linear *l, float *packed_fwd, float *packed_bwd, const float *w, int part,
                   int n_part) {
-  const int64_t panels = tri_ceil_div(l->n_out, COLS), fwd = panel_steps(l->n_in) * COLS,
-                bwd = panel_steps(l->n_out) * COLS;
+  const int64_t cols = width(), panels = tri_ceil_div(l->n_out, cols), fwd = panel_steps(l->n_in) * cols,
+                bwd = panel_steps(l->n_out) * cols;
 #pragma omp parallel for schedule(static) num_threads(l->threads)
   for (int64_t i = panels * part / n_part; i < panels * (part + 1) / n_part; i++) {
-    const int64_t row = i * COLS, n = tri_min(COLS, l->n_out - row);
+    const int64_t row = i * cols, n = tri_min(cols, l->n_out - row);
     const float  *from = w + row * l->n_in;
     if (packed_fwd) tri_vec_find()->pack_rows(packed_fwd + i * fwd, from, l->n_in, n, l->n_in);
-    if (packed_bwd) tri_vec_find()->pack_cols(packed_bwd + row * COLS, bwd, from, l->n_in, l->n_in, n);
+    if (packed_bwd) tri_vec_find()->pack_cols(packed_bwd + row * cols, bwd, from, l->n_in, l->n_in, n);
   }
 }
 
@@ -66,8 +67,8 @@ static void copy_strips(float *to, const tri_linear_call *c, const part *p, int6
  * sums. */
 static void run_panels(const tri_linear_call *c, const part *p, int64_t panel, int n_panel, int64_t k,
                        int64_t n, const float *a, float *wait) {
-  const int64_t col = panel * COLS, steps = panel_steps(c->p->k) * COLS;
-  tri_vec_tile  t = {.b = (const float *)(const void *)c->packed + panel * steps + k * COLS,
+  const int64_t cols = width(), col = panel * cols, steps = panel_steps(c->p->k) * cols;
+  tri_vec_tile  t = {.b = (const float *)(const void *)c->packed + panel * steps + k * cols,
                      .next = steps,
                      .k = n,
                      .n_panel = n_panel,
@@ -80,9 +81,10 @@ static void run_panels(const tri_linear_call *c, const part *p, int64_t panel, i
     const int64_t row = i * p->height, at = row * c->p->n + col;
     t.n_row = (int)tri_min(p->height, c->rows - row);
     t.a = a + (i - p->strip) * p->height * LD;
-    t.wait = wait + (i - p->strip) * n_panel * ROWS * COLS;
+    t.wait = wait + (i - p->strip) * n_panel * ROWS * cols;
     t.y = (float *)c->y->data + at;
     t.base = c->base ? (const float *)c->base->data + at : NULL;
+    t.ahead = panel + 1 < p->panel_end ? tri_vec_ahead(t.b + steps, n, cols, i - p->strip) : NULL;
     tri_vec_find()->mul_rows(&t);
   }
 }
@@ -97,14 +99,14 @@ static void run_block(const tri_linear_call *c, const part *p, bool copied, floa
     for (int64_t j = p->panel; j < p->panel_end;) {
       const int64_t left = p->panel_end - j;
       const int     n_panel = left >= most ? most : left >= 2 && most > 2 ? 2 : 1;
-      run_panels(c, p, j, n_panel, from, steps, a, wait + (j - p->panel) * GROUP * ROWS * COLS);
+      run_panels(c, p, j, n_panel, from, steps, a, wait + (j - p->panel) * GROUP * ROWS * width());
       j += n_panel;
     }
   }
 }
 
 static void run_part(const tri_linear *l, const tri_linear_call *c, const part *p, int thread) {
-  const int64_t block = n_chunks(c->p->k) > 1 ? WAIT : p->panel_end - p->panel;
+  const int64_t block = n_chunks(c->p->k) > 1 ? WAIT / width() : p->panel_end - p->panel;
   float        *a = (float *)(void *)tri_linear_stage(l, thread);
   float        *wait = (float *)(void *)tri_linear_own(l, thread);
   for (int64_t i = p->strip; i < p->strip_end; i += GROUP)
@@ -115,7 +117,7 @@ static void run_part(const tri_linear *l, const tri_linear_call *c, const part *
 }
 
 void tri_vec_run(const tri_linear *l, const tri_linear_call *c) {
-  const int64_t strips = tri_ceil_div(c->rows, tri_vec_find()->rows), panels = tri_ceil_div(c->p->n, COLS),
+  const int64_t strips = tri_ceil_div(c->rows, tri_vec_find()->rows), panels = tri_ceil_div(c->p->n, width()),
                 height = tri_ceil_div(c->rows, strips);
   const bool alone = (double)c->rows * (double)c->p->n * (double)c->p->k < alone_macs;
   TRI_ASSERT(c->y->dtype == TRI_F32 && (!c->bias || c->bias->dtype == TRI_F32));

@@ -17,6 +17,7 @@
 #define UNROLL(n) PRAGMA(GCC unroll n)
 #endif
 
+/* 28 sums, two columns of b and one element of a use 31 of 32 registers. */
 enum { ROWS = TRI_VEC_ROWS, COLS = TRI_VEC_COLS, LANES = 16, PANELS = 4 };
 /* Steps by which panels are prefetched ahead of their use. Measured on a Xeon with AMX. */
 enum { FAR = 24 };
@@ -179,5 +180,5 @@ static TRI_AVX512_TARGET void strips(float *to, int64_t next, const float *dy, i
   }
 }
 
-const tri_vec_code tri_vec_avx512 = {ROWS, mul_rows, mul_turned, cols, pack_cols, pack_rows, strips};
+const tri_vec_code tri_vec_avx512 = {ROWS, COLS, mul_rows, mul_turned, cols, pack_cols, pack_rows, strips};
 #endif

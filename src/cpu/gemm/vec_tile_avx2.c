@@ -1,6 +1,7 @@
 /* vec_tile_avx2.c - tiles of f32 and their operands with AVX2, on processors without AVX-512.
  *
- * A tile of vec.h is cut into pieces of up to 6 rows and 16 columns, whose sums fill 12 of the 16 registers.
+ * A tile of vec.h is cut into pieces of up to 6 rows, whose sums fill 12 of the 16 registers. A panel of 16
+ * columns by a chunk of k is as large as the first-level cache.
  * Each element's sum runs in the order of vec_tile.c and has the same bits. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "vec.h"
@@ -18,13 +19,14 @@
 #define UNROLL(n) PRAGMA(GCC unroll n)
 #endif
 
-enum { COLS = TRI_VEC_COLS, LANES = 8, HALF = 16, PIECE_ROWS = 6 };
-/* Steps by which a panel is prefetched ahead of its use. Chosen. */
-enum { FAR = 16 };
+enum { COLS = 16, LANES = 8, PIECE_ROWS = 6 };
+/* Steps of the loop that are written out. Fewer leave the core too little time beside another thread of it.
+ * Measured on a Zen 3 processor. */
+enum { UNROLLED = 4, LINE = 16 /* elements of a cache line */ };
 /* A tile of up to FEW rows is mostly alone and reads its panels from memory. So pieces of up to FEW_ROWS rows
- * take FAR steps at a time, which stay in the first-level cache until all have used them. Measured on a Zen 3
- * processor. */
-enum { FEW = 8, FEW_ROWS = 4 };
+ * take FAR steps at a time, which stay in the first-level cache until all have used them, and fetch as many
+ * ahead. Measured on a Zen 3 processor. */
+enum { FEW = 8, FEW_ROWS = 4, FAR = 16 };
 
 /* The first n of 8 lanes. */
 static TARGET __m256i lanes(int64_t n) {
@@ -34,10 +36,11 @@ static TARGET __m256i lanes(int64_t n) {
                             _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-typedef struct piece { /* one piece of a tile: 16 columns of a panel, some rows */
+typedef struct piece { /* one piece of a tile: a panel, some rows */
   const float *a, *b, *bias, *base;
   float       *y, *wait; /* wait [rows,COLS] */
   const float *sum;      /* [rows,COLS], sums of earlier steps of the tile, or NULL */
+  const float *ahead;    /* of tri_vec_tile, or NULL */
   int64_t      n_col;    /* columns of y from there on */
   int64_t      steps;
 } piece;
@@ -99,21 +102,27 @@ static PIECE void store_sums(const int R, float *to, __m256 s[PIECE_ROWS][2]) {
 }
 
 /* Multiplies R rows by 16 columns. Element [r,k] of a lies at r * by_row + k * by_k. All three are
- * constants. */
+ * constants. Meanwhile the lines of y and some of the next panel come from memory. */
 static PIECE void multiply(const int R, const int by_row, const int by_k, const tri_vec_tile *t,
                            const piece *p) {
-  const float *a = p->a, *b = p->b, *end = b + p->steps * COLS;
-  __m256       s[PIECE_ROWS][2];
+  const float *a = p->a, *b = p->b, *end = b + p->steps * COLS,
+              *unrolled = b + p->steps / UNROLLED * UNROLLED * COLS, *ahead = p->ahead ? p->ahead : b;
+  const int by_line = p->ahead ? LINE : 0;
+  __m256    s[PIECE_ROWS][2];
   if (p->sum) {
     load_sums(R, p->sum, s);
   } else {
     UNROLL(6)
     for (int r = 0; r < R; r++) s[r][0] = s[r][1] = _mm256_setzero_ps();
   }
-  for (; b < end; b += COLS, a += by_k) {
-    _mm_prefetch(b + FAR * COLS, _MM_HINT_T0);
-    add_step(R, a, by_row, b, s);
+  if (t->last)
+    for (int r = 0; r < R; r++) _mm_prefetch(p->y + r * t->ld, _MM_HINT_T0);
+  for (; b < unrolled; b += UNROLLED * COLS, a += UNROLLED * by_k, ahead += by_line) {
+    _mm_prefetch(ahead, _MM_HINT_T1);
+    UNROLL(4)
+    for (int i = 0; i < UNROLLED; i++) add_step(R, a + i * by_k, by_row, b + i * COLS, s);
   }
+  for (; b < end; b += COLS, a += by_k) add_step(R, a, by_row, b, s);
   if (!t->first) add_waiting(R, p, s);
   if (t->last)
     put_sums(R, p, t->ld, s);
@@ -121,22 +130,17 @@ static PIECE void multiply(const int R, const int by_row, const int by_k, const 
     store_sums(R, p->wait, s);
 }
 
-/* Adds the products of R rows in the next steps to their sums [R,COLS], all 32 columns. The first piece of a
- * tile fetches the steps of the next call. */
+/* Adds the products of R rows in the next steps to their sums [R,COLS]. The first piece of a tile fetches the
+ * steps of the next call. */
 static PIECE void add_steps(const int R, const float *a, const float *b, int64_t steps, bool fetch,
                             float *sum) {
   __m256 s[PIECE_ROWS][2];
-  UNROLL(2)
-  for (int half = 0; half < COLS; half += HALF, fetch = false) {
-    const float *at = b + half;
-    load_sums(R, sum + half, s);
-    for (int64_t k = 0; k < steps; k++, at += COLS) {
-      if (fetch) _mm_prefetch(at + FAR * COLS, _MM_HINT_T0);
-      if (fetch) _mm_prefetch(at + FAR * COLS + HALF, _MM_HINT_T0);
-      add_step(R, a + k, TRI_VEC_LD, at, s);
-    }
-    store_sums(R, sum + half, s);
+  load_sums(R, sum, s);
+  for (int64_t k = 0; k < steps; k++, b += COLS) {
+    if (fetch) _mm_prefetch(b + FAR * COLS, _MM_HINT_T0);
+    add_step(R, a + k, TRI_VEC_LD, b, s);
   }
+  store_sums(R, sum, s);
 }
 
 #define CASE(R, BY_ROW, BY_K)                                                                                \
@@ -158,20 +162,21 @@ static TARGET void mul_turned(int n, const tri_vec_tile *t, const piece *p) {
   switch (n) { CASES(1, TRI_VEC_TURNED) }
 }
 
-/* Multiplies the columns [at, at + 16) of a tile in pieces of nearly equal height. With sum[n_row,COLS] it
- * only adds the rest to these sums of a whole panel. */
-static void mul_half(const tri_vec_tile *t, bool turned, int64_t at, const float *sum) {
+/* Multiplies the rows of a tile by one of its panels, in pieces of nearly equal height. With sum[n_row,COLS]
+ * it only adds the rest to these sums. */
+static void mul_panel(const tri_vec_tile *t, bool turned, int panel, const float *sum) {
   const int     parts = (t->n_row + PIECE_ROWS - 1) / PIECE_ROWS;
-  const int64_t panel = at / COLS, col = at % COLS;
+  const int64_t at = panel * COLS;
   for (int i = 0; i < parts; i++) {
     const int   row = t->n_row * i / parts, n = t->n_row * (i + 1) / parts - row;
     const piece p = {.a = t->a + row * (turned ? 1 : TRI_VEC_LD),
-                     .b = t->b + panel * t->next + col,
+                     .b = t->b + panel * t->next,
                      .bias = t->bias ? t->bias + at : NULL,
                      .base = t->base ? t->base + row * t->ld + at : NULL,
                      .y = t->y ? t->y + row * t->ld + at : NULL,
-                     .wait = t->wait ? t->wait + (panel * t->n_row + row) * COLS + col : NULL,
-                     .sum = sum ? sum + row * COLS + col : NULL,
+                     .wait = t->wait ? t->wait + (panel * t->n_row + row) * COLS : NULL,
+                     .sum = sum ? sum + row * COLS : NULL,
+                     .ahead = i == 0 ? t->ahead : NULL,
                      .n_col = t->n_col - at,
                      .steps = sum ? 0 : t->k};
     if (turned)
@@ -210,17 +215,16 @@ static void mul_few(const tri_vec_tile *t, int panel) {
       add_steps_any(n, t->a + row * TRI_VEC_LD + k, b + k * COLS, tri_min(FAR, t->k - k), i == 0,
                     sum + row * COLS);
     }
-  for (int64_t at = panel * COLS; at < (panel + 1) * COLS && at < t->n_col; at += HALF)
-    mul_half(t, false, at, sum);
+  mul_panel(t, false, panel, sum);
 }
 
-/* The halves of a panel take turns for all rows. */
 static void mul_tile(const tri_vec_tile *t, bool turned) {
   TRI_ASSERT(t->n_row >= 1 && t->n_row <= TRI_VEC_ROWS && t->n_panel >= 1);
-  if (!turned && t->n_row <= FEW)
-    for (int panel = 0; panel < t->n_panel && panel * COLS < t->n_col; panel++) mul_few(t, panel);
-  else
-    for (int64_t at = 0; at < t->n_panel * COLS && at < t->n_col; at += HALF) mul_half(t, turned, at, NULL);
+  for (int panel = 0; panel < t->n_panel; panel++)
+    if (!turned && t->n_row <= FEW)
+      mul_few(t, panel);
+    else
+      mul_panel(t, turned, panel, NULL);
 }
 
 static void mul_tile_rows(const tri_vec_tile *t) { mul_tile(t, false); }
@@ -300,5 +304,6 @@ static TARGET void strips(float *to, int64_t next, const float *dy, int64_t ld, 
   }
 }
 
-const tri_vec_code tri_vec_avx2 = {12, mul_tile_rows, mul_tile_turned, cols, pack_cols, pack_rows, strips};
+const tri_vec_code tri_vec_avx2 = {2 * PIECE_ROWS, COLS,      mul_tile_rows, mul_tile_turned,
+                                   cols,           pack_cols, pack_rows,     strips};
 #endif
