@@ -1,12 +1,12 @@
 /* vec.h - linear_* of f32 with FMA instructions of AVX-512 or AVX2 (cpu/pairs/pairs.h, tri_pairs_f32).
  *
- * A tile of the result, a strip of rows by `width` columns, stays in registers while k runs. Width and the most
- * rows are those of the instructions (tri_vec_code). Right operands lie in panels [k,width], with 0 beyond an
- * operand's end.
- * Left operands lie in strips of rows, plain (TRI_VEC_LD apart) or transposed (TRI_VEC_TURNED elements for
- * each step of k). The sum of an element over a chunk of k begins with 0 and runs by FMA in the order of k.
- * The chunks' sums are added in order. Chunks depend on k alone. One sum over all k would lose digits if k is
- * a vocabulary. So a row's bits depend on its own x alone, whatever is computed beside it. */
+ * A tile of the result stays in registers while k runs. It has the columns of a panel and the rows of a
+ * strip, whose numbers depend on the instructions (tri_vec_code). Right operands lie in panels [k,width], with
+ * 0 beyond an operand's end. Left operands lie in strips of rows, plain (TRI_VEC_LD apart) or transposed
+ * (TRI_VEC_TURNED elements for each step of k). The sum of an element over a chunk of k begins with 0 and
+ * runs by FMA in the order of k. The chunks' sums are added in order. Chunks depend on k alone. One sum over
+ * all k would lose digits if k is a vocabulary. So a row's bits depend on its own x alone, whatever is
+ * computed beside it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_VEC_H
 #define TRI_CPU_VEC_H
@@ -43,8 +43,8 @@ typedef struct tri_vec_tile {
   float       *y;           /* [n_row,n_col], row stride ld */
   int64_t      ld, n_col;   /* columns of y from there on */
   const float *base, *bias; /* added last; base like y, bias [n_col]; each may be NULL */
-  /* A quarter of the next panel, which the tile fetches into the second-level cache, or NULL. Tiles of AVX-512
-   * do not. */
+  /* A quarter of the next panel, which a tile of AVX2 fetches into the second-level cache, or NULL. Tiles of
+   * AVX-512 do not. */
   const float *ahead;
 } tri_vec_tile;
 /* Returns how many panels n_row rows process at once. Few rows alone have too few independent sums to hide

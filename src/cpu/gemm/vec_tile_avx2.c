@@ -26,7 +26,7 @@ enum { UNROLLED = 4, LINE = 16 /* elements of a cache line */ };
 /* A tile of up to FEW rows is mostly alone and reads its panels from memory. So pieces of up to FEW_ROWS rows
  * take FAR steps at a time, which stay in the first-level cache until all have used them, and fetch as many
  * ahead. Measured on a Zen 3 processor. */
-enum { FEW = 8, FEW_ROWS = 4, FAR = 16 };
+enum { FEW = 7, FEW_ROWS = 4, FAR = 32 };
 
 /* The first n of 8 lanes. */
 static TARGET __m256i lanes(int64_t n) {
