@@ -147,9 +147,10 @@ const tri_key tri_keys[] = {
    "processors of the nodes differ, choose avx2 (on Arm neon) to get the same numbers on all of them. The environment "
    "variable TRI_CPU_KERNELS overrides this key."},
   {"run.cpu_f32", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(run.cpu_f32), "auto|library|avx512|avx2", "auto", "",
-   "Matrix products of f32 weights on CPUs. `avx512` and `avx2` are this program's own code. `library` is oneDNN or "
-   "OpenBLAS. `auto` takes avx512 or avx2 if the processor has it, else library. If the processors of the nodes differ, "
-   "choose avx2 (on Arm library) to get the same numbers on all of them. The environment variable TRI_CPU_F32 overrides this key."},
+   "Matrix products in f32 on CPUs, also of types that are converted to f32. `avx512` and `avx2` are this program's own "
+   "code. `library` is oneDNN or OpenBLAS. `auto` takes avx512 or avx2 if the processor has it, else library. If the "
+   "processors of the nodes differ, choose avx2 (on Arm library) to get the same numbers on all of them. The environment "
+   "variable TRI_CPU_F32 overrides this key."},
   {"run.cpu_bf16", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(run.cpu_bf16), "auto|amx|avx512|f32", "auto", "",
    "Matrix products in bf16 on CPUs: by AMX, by AVX512-BF16, or converted to f32. `auto` takes the first of these that "
    "the processor has. The environment variable TRI_CPU_BF16 overrides this key."},

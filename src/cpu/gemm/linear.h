@@ -37,6 +37,7 @@ typedef struct tri_gradient {
   size_t    slot_bytes;
 } tri_gradient;
 
+typedef struct tri_linear_call tri_linear_call;
 struct tri_linear {
   int64_t   n_out, n_in;
   tri_dtype dtype,
@@ -51,6 +52,10 @@ struct tri_linear {
   size_t             c_bytes, stage_bytes, scratch_bytes; /* workspace of each thread */
   size_t             shared_bytes;                        /* workspace shared by all threads */
   char              *workspace;                           /* borrowed */
+  /* For vec.h. widen converts n elements of a 16-bit dtype. store writes columns [col, col + n) of row `row`
+   * of y from t[n], with bias and base added, and changes t. */
+  void (*widen)(float *to, const uint16_t *from, int64_t n);
+  void (*store)(const tri_linear_call *c, float *t, int64_t row, int64_t col, int64_t n);
 };
 
 /* A thread's own results, its staging area and its scratch memory for the library. tri_linear_shared is one
@@ -74,14 +79,14 @@ static inline int64_t tri_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t tri_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* The arguments of one y = x b, for fwd and bwd_x. */
-typedef struct tri_linear_call {
+struct tri_linear_call {
   const tri_linear_product *p;
   const char               *packed, *x;
   int64_t                   rows; /* M */
   tri_out                   y;    /* [M, p->n] */
   tri_in                    bias; /* [p->n] or NULL */
   tri_in                    base; /* like y, or y itself, or NULL */
-} tri_linear_call;
+};
 
 /* The first statement of every parallel region. It keeps the library from starting threads of its own
  * there. */

@@ -1,12 +1,14 @@
-/* vec.h - linear_* of f32 with FMA instructions of AVX-512 or AVX2 (cpu/pairs/pairs.h, tri_pairs_f32).
+/* vec.h - linear_* with FMA instructions of AVX-512 or AVX2 (cpu/pairs/pairs.h, tri_pairs_f32).
  *
  * A tile of the result stays in registers while k runs. It has the columns of a panel and the rows of a
- * strip, whose numbers depend on the instructions (tri_vec_code). Right operands lie in panels [k,width], with
- * 0 beyond an operand's end. Left operands lie in strips of rows, plain (TRI_VEC_LD apart) or transposed
- * (TRI_VEC_TURNED elements for each step of k). The sum of an element over a chunk of k begins with 0 and
- * runs by FMA in the order of k. The chunks' sums are added in order. Chunks depend on k alone. One sum over
- * all k would lose digits if k is a vocabulary. So a row's bits depend on its own x alone, whatever is
- * computed beside it. */
+ * strip, whose numbers depend on the instructions (tri_vec_code). Right operands lie in panels [k,width],
+ * with 0 beyond an operand's end. Left operands lie in strips of rows, plain (TRI_VEC_LD apart) or
+ * transposed (TRI_VEC_TURNED elements for each step of k). The sum of an element over a chunk of k begins
+ * with 0 and runs by FMA in the order of k. The chunks' sums are added in order. Chunks depend on k alone.
+ * One sum over all k would lose digits if k is a vocabulary. So a row's bits depend on its own x alone,
+ * whatever is computed beside it.
+ *
+ * 16-bit types stay so in packed weights, and are converted to f32 as operands of the tiles. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_VEC_H
 #define TRI_CPU_VEC_H
@@ -22,7 +24,8 @@ enum {
   TRI_VEC_TURNED = 16              /* a cache line */
 };
 
-/* Return whether this process multiplies `dtype` with this code, and whether l does. */
+/* Return whether this process multiplies `dtype` with this code, and whether l does. f32 stands for all types
+ * that the library would convert to f32 too. */
 #if TRI_PAIRS_X86
 static inline bool tri_vec_chosen(tri_dtype dtype) { return dtype == TRI_F32 && tri_pairs_f32(); }
 static inline bool tri_vec_in(const tri_linear *l) { return l->vec; }
@@ -85,7 +88,7 @@ static inline const tri_vec_code *tri_vec_find(void) {
 /* Sets up the products of l and their share of the workspace. */
 void tri_vec_open(tri_linear *l);
 void tri_vec_gradient_open(tri_linear *l);
-void tri_vec_pack(const tri_linear *l, float *packed_fwd, float *packed_bwd, const float *w, int part,
+void tri_vec_pack(const tri_linear *l, void *packed_fwd, void *packed_bwd, const void *w, int part,
                   int n_part);
 void tri_vec_run(const tri_linear *l, const tri_linear_call *c);
 /* dy and x need at least one row. */

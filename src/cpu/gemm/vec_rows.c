@@ -1,4 +1,4 @@
-/* vec_rows.c - linear_pack, linear_fwd and linear_bwd_x of f32 with FMA instructions. */
+/* vec_rows.c - linear_pack, linear_fwd and linear_bwd_x with FMA instructions. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "vec.h"
 
@@ -10,24 +10,27 @@ enum { ROWS = TRI_VEC_ROWS, LD = TRI_VEC_LD };
 /* GROUP strips are multiplied by a panel one after the other. WAIT columns keep partial sums until the next
  * chunk of k. Both, with the panels, stay in the second-level cache. Measured on a Xeon with AMX. */
 enum { GROUP = 8, WAIT = 512 };
+/* Elements of a chunk of a panel, as f32. */
+enum { PANEL = TRI_VEC_COLS * TRI_VEC_CHUNK };
 /* Chosen. Below some 2 us of one thread, waking other threads costs more than it saves. */
 static const double alone_macs = 1.5e5;
 
 /* Returns the steps of a panel in memory. */
 static int64_t panel_steps(int64_t k) { return tri_ceil_div(k, 16) * 16; }
 static int64_t width(void) { return tri_vec_find()->width; }
+static bool    is_f32(const tri_linear *l) { return l->dtype == TRI_F32; }
 static int64_t n_chunks(int64_t k) { return tri_ceil_div(k, TRI_VEC_CHUNK); }
 
 /* Sets the sizes of y[M,n] = x[M,k] b. */
 static void product_open(tri_linear *l, tri_linear_product *p, int64_t n, int64_t k) {
-  const size_t panel = (size_t)(panel_steps(k) * width()) * sizeof(float);
+  const size_t panel = (size_t)(panel_steps(k) * width()) * tri_dtype_bytes(l->dtype);
   p->n = n;
   p->k = k;
   p->width = tri_min(n, 4 * TRI_VEC_COLS); /* columns that linear_check computes at once */
   p->n_blocks = tri_ceil_div(n, p->width);
   p->block_bytes = (size_t)tri_ceil_div(p->width, width()) * panel;
   p->all_bytes = (size_t)tri_ceil_div(n, width()) * panel;
-  tri_raise(&l->stage_bytes, GROUP * ROWS * LD * sizeof(float));
+  tri_raise(&l->stage_bytes, (GROUP * ROWS * LD + (is_f32(l) ? 0 : PANEL)) * sizeof(float));
   if (n_chunks(k) > 1) tri_raise(&l->c_bytes, GROUP * WAIT * ROWS * sizeof(float));
 }
 
@@ -39,16 +42,40 @@ void tri_vec_open(tri_linear *l) {
   tri_vec_gradient_open(l);
 }
 
-void tri_vec_pack(const tri_linear *l, float *packed_fwd, float *packed_bwd, const float *w, int part,
+/* The same as pack_rows and pack_cols of tri_vec_code for 16-bit types. */
+static void pack_rows16(uint16_t *to, const uint16_t *w, int64_t ld, int64_t n_col, int64_t k) {
+  const int64_t cols = width();
+  memset(to, 0, (size_t)(panel_steps(k) * cols) * sizeof *to);
+  for (int64_t at = 0; at < k; at += 16)
+    for (int64_t r = 0; r < n_col; r++)
+      for (int64_t i = at; i < tri_min(at + 16, k); i++) to[i * cols + r] = w[r * ld + i];
+}
+static void pack_cols16(uint16_t *to, int64_t next, const uint16_t *w, int64_t ld, int64_t n, int64_t k) {
+  const int64_t cols = width();
+  for (int64_t c = 0; c < n; c += cols, to += next)
+    for (int64_t i = 0; i < k; i++) {
+      const int64_t m = tri_min(cols, n - c);
+      memcpy(to + i * cols, w + i * ld + c, (size_t)m * sizeof *to);
+      memset(to + i * cols + m, 0, (size_t)(cols - m) * sizeof *to);
+    }
+}
+
+void tri_vec_pack(const tri_linear *l, void *packed_fwd, void *packed_bwd, const void *w, int part,
                   int n_part) {
   const int64_t cols = width(), panels = tri_ceil_div(l->n_out, cols), fwd = panel_steps(l->n_in) * cols,
-                bwd = panel_steps(l->n_out) * cols;
+                bwd = panel_steps(l->n_out) * cols, k = l->n_in;
 #pragma omp parallel for schedule(static) num_threads(l->threads)
   for (int64_t i = panels * part / n_part; i < panels * (part + 1) / n_part; i++) {
     const int64_t row = i * cols, n = tri_min(cols, l->n_out - row);
-    const float  *from = w + row * l->n_in;
-    if (packed_fwd) tri_vec_find()->pack_rows(packed_fwd + i * fwd, from, l->n_in, n, l->n_in);
-    if (packed_bwd) tri_vec_find()->pack_cols(packed_bwd + row * cols, bwd, from, l->n_in, l->n_in, n);
+    if (is_f32(l)) {
+      const float *from = (const float *)w + row * k;
+      if (packed_fwd) tri_vec_find()->pack_rows((float *)packed_fwd + i * fwd, from, k, n, k);
+      if (packed_bwd) tri_vec_find()->pack_cols((float *)packed_bwd + row * cols, bwd, from, k, k, n);
+    } else {
+      const uint16_t *from = (const uint16_t *)w + row * k;
+      if (packed_fwd) pack_rows16((uint16_t *)packed_fwd + i * fwd, from, k, n, k);
+      if (packed_bwd) pack_cols16((uint16_t *)packed_bwd + row * cols, bwd, from, k, k, n);
+    }
   }
 }
 
@@ -56,50 +83,84 @@ typedef struct part { /* a thread's part of a call, in strips of `height` rows a
   int64_t height, strip, strip_end, panel, panel_end;
 } part;
 
-/* Copies columns [k, k + n) of the strips' rows of x, LD apart. */
-static void copy_strips(float *to, const tri_linear_call *c, const part *p, int64_t k, int64_t n) {
+/* Copies columns [k, k + n) of the strips' rows of x, LD apart, as f32. */
+static void copy_strips(float *to, const tri_linear *l, const tri_linear_call *c, const part *p, int64_t k,
+                        int64_t n) {
   const int64_t first = p->strip * p->height, end = tri_min(p->strip_end * p->height, c->rows);
-  const float  *x = (const float *)(const void *)c->x + k;
-  for (int64_t r = first; r < end; r++, to += LD) memcpy(to, x + r * c->p->k, (size_t)n * sizeof *to);
+  for (int64_t r = first; r < end; r++, to += LD) {
+    const int64_t at = r * c->p->k + k;
+    if (is_f32(l))
+      memcpy(to, (const float *)(const void *)c->x + at, (size_t)n * sizeof *to);
+    else
+      l->widen(to, (const uint16_t *)(const void *)c->x + at, n);
+  }
 }
 
-/* Multiplies the strips' rows in `a` by n_panel (one to four) panels from `panel` on. `wait` keeps partial
- * sums. */
-static void run_panels(const tri_linear_call *c, const part *p, int64_t panel, int n_panel, int64_t k,
-                       int64_t n, const float *a, float *wait) {
-  const int64_t cols = width(), col = panel * cols, steps = panel_steps(c->p->k) * cols;
-  tri_vec_tile  t = {.b = (const float *)(const void *)c->packed + panel * steps + k * cols,
-                     .next = steps,
-                     .k = n,
-                     .n_panel = n_panel,
-                     .first = k == 0,
-                     .last = k + n == c->p->k,
-                     .ld = c->p->n,
-                     .n_col = c->p->n - col,
-                     .bias = c->bias ? (const float *)c->bias->data + col : NULL};
+/* Lets a tile of f32 operands write its sums to y. */
+static void run_f32(const tri_linear_call *c, tri_vec_tile *t, int64_t row, int64_t col) {
+  const int64_t at = row * c->p->n + col;
+  t->y = (float *)c->y->data + at;
+  t->ld = c->p->n;
+  t->n_col = c->p->n - col;
+  t->base = c->base ? (const float *)c->base->data + at : NULL;
+  t->bias = c->bias ? (const float *)c->bias->data + col : NULL;
+  tri_vec_find()->mul_rows(t);
+}
+
+/* Lets it write them to y, bias and base of any type. */
+static void run_any(const tri_linear *l, const tri_linear_call *c, tri_vec_tile *t, int64_t row,
+                    int64_t col) {
+  _Alignas(64) float sum[ROWS * TRI_VEC_COLS];
+  t->y = sum;
+  t->ld = t->n_col = t->n_panel * width();
+  TRI_ASSERT(t->n_row * t->ld <= ROWS * TRI_VEC_COLS);
+  tri_vec_find()->mul_rows(t);
+  for (int r = 0; t->last && r < t->n_row; r++)
+    l->store(c, sum + r * t->ld, row + r, col, tri_min(t->ld, c->p->n - col));
+}
+
+/* Multiplies the strips' rows in `a` by n_panel panels from `panel` on, of f32 one to four, else one. `wait`
+ * keeps partial sums. */
+static void run_panels(const tri_linear *l, const tri_linear_call *c, const part *p, int64_t panel,
+                       int n_panel, int64_t k, int64_t n, float *a, float *wait) {
+  const int64_t cols = width(), steps = panel_steps(c->p->k) * cols, at = panel * steps + k * cols;
+  const char   *b = c->packed + (size_t)at * tri_dtype_bytes(l->dtype),
+             *next = b + (size_t)steps * tri_dtype_bytes(l->dtype);
+  float       *wide = a + GROUP * ROWS * LD;
+  tri_vec_tile t = {.b = is_f32(l) ? (const float *)(const void *)b : wide,
+                    .next = steps,
+                    .k = n,
+                    .n_panel = n_panel,
+                    .first = k == 0,
+                    .last = k + n == c->p->k};
+  TRI_ASSERT(n_panel == 1 || is_f32(l));
+  if (!is_f32(l)) l->widen(wide, (const uint16_t *)(const void *)b, n * cols);
   for (int64_t i = p->strip; i < p->strip_end; i++) {
-    const int64_t row = i * p->height, at = row * c->p->n + col;
+    const int64_t row = i * p->height, strip = i - p->strip;
+    const bool    fetch = panel + 1 < p->panel_end && (is_f32(l) || strip < 2);
     t.n_row = (int)tri_min(p->height, c->rows - row);
-    t.a = a + (i - p->strip) * p->height * LD;
-    t.wait = wait + (i - p->strip) * n_panel * ROWS * cols;
-    t.y = (float *)c->y->data + at;
-    t.base = c->base ? (const float *)c->base->data + at : NULL;
-    t.ahead = panel + 1 < p->panel_end ? tri_vec_ahead(t.b + steps, n, cols, i - p->strip) : NULL;
-    tri_vec_find()->mul_rows(&t);
+    t.a = a + strip * p->height * LD;
+    t.wait = wait + strip * n_panel * ROWS * cols;
+    t.ahead = fetch ? tri_vec_ahead((const float *)(const void *)next, n, cols, strip) : NULL;
+    if (is_f32(l))
+      run_f32(c, &t, row, panel * cols);
+    else
+      run_any(l, c, &t, row, panel * cols);
   }
 }
 
 /* Multiplies the strips of a group by the panels of a block, chunk by chunk of k. */
-static void run_block(const tri_linear_call *c, const part *p, bool copied, float *a, float *wait) {
+static void run_block(const tri_linear *l, const tri_linear_call *c, const part *p, bool copied, float *a,
+                      float *wait) {
   const int64_t k = c->p->k, n = n_chunks(k), rows = tri_min(p->height, c->rows - p->strip * p->height);
-  const int     most = tri_vec_panels((int)rows);
+  const int     most = is_f32(l) ? tri_vec_panels((int)rows) : 1;
   for (int64_t i = 0; i < n; i++) {
     const int64_t from = k * i / n, steps = k * (i + 1) / n - from;
-    if (!copied || n > 1) copy_strips(a, c, p, from, steps);
+    if (!copied || n > 1) copy_strips(a, l, c, p, from, steps);
     for (int64_t j = p->panel; j < p->panel_end;) {
       const int64_t left = p->panel_end - j;
       const int     n_panel = left >= most ? most : left >= 2 && most > 2 ? 2 : 1;
-      run_panels(c, p, j, n_panel, from, steps, a, wait + (j - p->panel) * GROUP * ROWS * width());
+      run_panels(l, c, p, j, n_panel, from, steps, a, wait + (j - p->panel) * GROUP * ROWS * width());
       j += n_panel;
     }
   }
@@ -112,7 +173,7 @@ static void run_part(const tri_linear *l, const tri_linear_call *c, const part *
   for (int64_t i = p->strip; i < p->strip_end; i += GROUP)
     for (int64_t j = p->panel; j < p->panel_end; j += block) {
       const part one = {p->height, i, tri_min(i + GROUP, p->strip_end), j, tri_min(j + block, p->panel_end)};
-      run_block(c, &one, j > p->panel, a, wait);
+      run_block(l, c, &one, j > p->panel, a, wait);
     }
 }
 
@@ -120,7 +181,7 @@ void tri_vec_run(const tri_linear *l, const tri_linear_call *c) {
   const int64_t strips = tri_ceil_div(c->rows, tri_vec_find()->rows), panels = tri_ceil_div(c->p->n, width()),
                 height = tri_ceil_div(c->rows, strips);
   const bool alone = (double)c->rows * (double)c->p->n * (double)c->p->k < alone_macs;
-  TRI_ASSERT(c->y->dtype == TRI_F32 && (!c->bias || c->bias->dtype == TRI_F32));
+  TRI_ASSERT(!is_f32(l) || (c->y->dtype == TRI_F32 && (!c->bias || c->bias->dtype == TRI_F32)));
 #pragma omp parallel num_threads(alone ? 1 : l->threads)
   {
     const int          thread = omp_get_thread_num();

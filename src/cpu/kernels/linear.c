@@ -167,7 +167,7 @@ static void add_row(float *restrict t, tri_in x, int64_t at, int64_t n) {
 }
 
 /* Writes columns [col, col + n) of row `row` of y from t[n], and changes t. */
-static void store_row(const tri_linear_call *c, float *restrict t, int64_t row, int64_t col, int64_t n) {
+static void store_row(const tri_linear_call *c, float *t, int64_t row, int64_t col, int64_t n) {
   if (c->bias) add_row(t, c->bias, col, n);
   const int64_t at = row * c->p->n + col;
   if (c->y->dtype == TRI_F32) {
@@ -370,6 +370,15 @@ static tri_status open_forward(tri_linear *l, const tri_linear_product *whole) {
                       NULL);
 }
 
+static void widen_bf16(float *restrict to, const uint16_t *restrict from, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; i++) to[i] = tri_bf16_to_f32(from[i]);
+}
+static void widen_f16(float *restrict to, const uint16_t *restrict from, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; i++) to[i] = tri_f16_to_f32(from[i]);
+}
+
 static tri_status open_products(tri_linear *l, const tri_linear *whole) {
   bool native = false;
   l->amx = tri_amx_chosen(l->dtype);
@@ -378,13 +387,15 @@ static tri_status open_products(tri_linear *l, const tri_linear *whole) {
     tri_amx_open(l);
     return TRI_OK;
   }
-  l->vec = tri_vec_chosen(l->dtype);
+  TRI_TRY(tri_gemm_native(l->dtype, &native));
+  l->vec = tri_vec_chosen(native ? l->dtype : TRI_F32);
   TRI_ASSERT(!whole || whole->vec == l->vec);
   if (tri_vec_in(l)) {
+    l->widen = l->dtype == TRI_F16 ? widen_f16 : widen_bf16;
+    l->store = store_row;
     tri_vec_open(l);
     return TRI_OK;
   }
-  TRI_TRY(tri_gemm_native(l->dtype, &native));
   l->work = native ? l->dtype : TRI_F32;
   TRI_TRY(open_forward(l, whole ? &whole->fwd : NULL));
   if (!l->backward) return TRI_OK;
