@@ -39,6 +39,9 @@ static inline bool tri_vec_in(const tri_linear *l) { return l->vec; }
 /* c = a b for n_row rows and the columns of n_panel panels. */
 typedef struct tri_vec_tile {
   const float *a, *b;
+  /* NULL, or 16-bit b [k,width] that `widen` converts. Only for up to tri_vec_code.few rows and one panel. */
+  const uint16_t *half;
+  void (*widen)(float *to, const uint16_t *from, int64_t n);
   int64_t      next, k; /* elements from one panel to the next; steps */
   int          n_row, n_panel;
   float       *wait; /* [n_panel,n_row,width], partial sums between two chunks of k; NULL if k is one chunk */
@@ -62,6 +65,7 @@ static inline const float *tri_vec_ahead(const float *next, int64_t k, int64_t w
 /* The code of one family of instructions. Both add in the same order, which processors.sh compares. */
 typedef struct tri_vec_code {
   int rows, width; /* the most rows of a tile, and the columns of a panel */
+  int few;         /* the most rows of a tile that converts 16-bit b itself */
   /* a holds strips of rows. n_panel is at most tri_vec_panels(n_row). */
   void (*mul_rows)(const tri_vec_tile *t);
   /* a holds transposed strips. There is one panel. */

@@ -126,15 +126,21 @@ static void run_panels(const tri_linear *l, const tri_linear_call *c, const part
   const int64_t cols = width(), steps = panel_steps(c->p->k) * cols, at = panel * steps + k * cols;
   const char   *b = c->packed + (size_t)at * tri_dtype_bytes(l->dtype),
              *next = b + (size_t)steps * tri_dtype_bytes(l->dtype);
+  const bool few =
+      !is_f32(l) && p->strip_end - p->strip == 1 && c->rows - p->strip * p->height <= tri_vec_find()->few;
   float       *wide = a + GROUP * ROWS * LD;
   tri_vec_tile t = {.b = is_f32(l) ? (const float *)(const void *)b : wide,
+                    .widen = l->widen,
                     .next = steps,
                     .k = n,
                     .n_panel = n_panel,
                     .first = k == 0,
                     .last = k + n == c->p->k};
   TRI_ASSERT(n_panel == 1 || is_f32(l));
-  if (!is_f32(l)) l->widen(wide, (const uint16_t *)(const void *)b, n * cols);
+  if (few)
+    t.half = (const uint16_t *)(const void *)b;
+  else if (!is_f32(l))
+    l->widen(wide, (const uint16_t *)(const void *)b, n * cols);
   for (int64_t i = p->strip; i < p->strip_end; i++) {
     const int64_t row = i * p->height, strip = i - p->strip;
     const bool    fetch = panel + 1 < p->panel_end && (is_f32(l) || strip < 2);

@@ -180,5 +180,5 @@ static TRI_AVX512_TARGET void strips(float *to, int64_t next, const float *dy, i
   }
 }
 
-const tri_vec_code tri_vec_avx512 = {ROWS, COLS, mul_rows, mul_turned, cols, pack_cols, pack_rows, strips};
+const tri_vec_code tri_vec_avx512 = {ROWS, COLS, 0, mul_rows, mul_turned, cols, pack_cols, pack_rows, strips};
 #endif
