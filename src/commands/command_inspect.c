@@ -117,7 +117,8 @@ static tri_status open_model(tri_inspected *f, const char *path, bool verify) {
   if (verify)
     tri_log(
         TRI_LOG_WARN,
-        "%s: headers, offsets and sizes are right. A model folder has no hashes to compare its bytes with",
+        "%s: headers, offsets and sizes are right. A model folder has no hashes to compare its bytes with. "
+        "`trireme train DECK --check` compares its tensors with config.json",
         path);
   return TRI_OK;
 }
