@@ -63,10 +63,11 @@ static void test_values_other_threads(void **state) {
 /* Many rows give several chunks of the gradient, one of them nearly full. */
 static void test_many_rows(void **state) {
   (void)state;
-  const int64_t rows[] = {256, 500, 700, 5000};
-  for (int t = 0; t < 2; t++) {
-    if (!supported(37, 21, t ? TRI_BF16 : TRI_F32)) continue;
-    layer a = layer_open(37, 21, t ? TRI_BF16 : TRI_F32, true, 2);
+  const int64_t   rows[] = {256, 500, 700, 5000};
+  const tri_dtype type[] = {TRI_F32, TRI_BF16, TRI_F16};
+  for (int t = 0; t < 3; t++) {
+    if (!supported(37, 21, type[t])) continue;
+    layer a = layer_open(37, 21, type[t], true, 2);
     for (int i = 0; i < 4; i++) {
       try_fwd(&a, rows[i], TRI_F32, TRI_DTYPE_COUNT, ALONE);
       try_bwd_x(&a, rows[i], TRI_F32, false);
@@ -178,21 +179,31 @@ static void test_amx(void **state) {
   same_bits(OUT, IN, TRI_BF16);
 }
 
-/* f32 uses AVX-512 or AVX2 if the process has one of them. k is so long that partial sums wait. The weights
- * have no whole tile. */
+/* f32, and types that the library has no products for, use AVX-512 or AVX2 if the process has one of them. k
+ * is so long that partial sums wait, in one layer for several blocks of columns. The weights have no whole
+ * tile. */
 static void test_vec(void **state) {
   (void)state;
-  enum { OUT = 45, IN = 8300 };
+  enum { OUT = 45, IN = 8300, WIDE = 1100 };
+  static const tri_dtype type[] = {TRI_F32, TRI_BF16, TRI_F16};
   if (!on_cpu() || !tri_pairs_f32()) skip();
-  layer a = layer_open(OUT, IN, TRI_F32, true, 2), b = layer_open(IN, OUT, TRI_F32, true, 2);
-  assert_true(a.l->vec && b.l->vec);
-  try_fwd(&a, 5, TRI_F32, TRI_F32, ADDED_TO_ITSELF);
-  try_fwd(&a, 149, TRI_F32, TRI_DTYPE_COUNT, ALONE);
-  try_bwd_x(&b, 149, TRI_F32, true);
-  try_bwd_w(&a, 1100, true);
-  layer_close(&a);
-  layer_close(&b);
-  same_bits(OUT, IN, TRI_F32);
+  for (int t = 0; t < 3; t++) {
+    layer a = layer_open(OUT, IN, type[t], true, 2), b = layer_open(IN, OUT, type[t], true, 2),
+          c = layer_open(WIDE, WIDE, type[t], true, 2);
+    const bool own = a.l->vec && b.l->vec && c.l->vec;
+    assert_true(own || type[t] == TRI_BF16);
+    try_fwd(&a, 5, type[t], type[t], ADDED_TO_ITSELF);
+    try_fwd(&a, 149, TRI_F32, TRI_DTYPE_COUNT, ALONE);
+    try_bwd_x(&b, 149, TRI_F32, true);
+    try_bwd_w(&a, 1100, true);
+    try_fwd(&c, 5, TRI_F32, type[t], ADDED_TO_OTHER);
+    try_fwd(&c, 149, type[t], TRI_DTYPE_COUNT, ALONE);
+    try_bwd_x(&c, 149, type[t], false);
+    layer_close(&a);
+    layer_close(&b);
+    layer_close(&c);
+    if (own && type[t] != TRI_BF16) same_bits(OUT, IN, type[t]); /* bf16 runs as fp16 */
+  }
 }
 
 /* The variables' words are obeyed or refused by name. After a refusal the previous choice stays. */
@@ -268,8 +279,8 @@ static void test_tile_bits(void **state) {
 static void test_gradient_bits(void **state) {
   (void)state;
   enum { ROWS = 777, OUT = 200, IN = 130 };
-  for (int t = 0; t < 2; t++) {
-    const tri_dtype dtype = t ? TRI_BF16 : TRI_F32;
+  for (int t = 0; t < 3; t++) {
+    const tri_dtype dtype = t == 0 ? TRI_F32 : t == 1 ? TRI_BF16 : TRI_F16;
     if (!supported(OUT, IN, dtype)) continue;
     fence x = fence_noise(ROWS * IN, dtype, 7), dy = fence_noise(ROWS * OUT, dtype, 8), judge = {0};
     for (int run = 0; run < 3; run++) {

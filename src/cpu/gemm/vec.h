@@ -8,7 +8,7 @@
  * One sum over all k would lose digits if k is a vocabulary. So a row's bits depend on its own x alone,
  * whatever is computed beside it.
  *
- * 16-bit types stay so in packed weights, and are converted to f32 as operands of the tiles. */
+ * Packed weights have the type of the weights. 16-bit operands are converted to f32 for the tiles. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_VEC_H
 #define TRI_CPU_VEC_H
@@ -24,8 +24,8 @@ enum {
   TRI_VEC_TURNED = 16              /* a cache line */
 };
 
-/* Return whether this process multiplies `dtype` with this code, and whether l does. f32 stands for all types
- * that the library would convert to f32 too. */
+/* Return whether this process multiplies `dtype` with this code, and whether l does. For a type that the
+ * library would convert to f32, ask for TRI_F32. */
 #if TRI_PAIRS_X86
 static inline bool tri_vec_chosen(tri_dtype dtype) { return dtype == TRI_F32 && tri_pairs_f32(); }
 static inline bool tri_vec_in(const tri_linear *l) { return l->vec; }
@@ -49,18 +49,13 @@ typedef struct tri_vec_tile {
   float       *y;           /* [n_row,n_col], row stride ld */
   int64_t      ld, n_col;   /* columns of y from there on */
   const float *base, *bias; /* added last; base like y, bias [n_col]; each may be NULL */
-  /* A quarter of the next panel, which a tile of AVX2 fetches into the second-level cache, or NULL. Tiles of
-   * AVX-512 do not. */
+  /* NULL, or k / 4 cache lines of the next panel, which a tile of AVX2 fetches into the second-level cache.
+   * Four tiles fetch a panel of f32, and two one of 16 bits. Tiles of AVX-512 fetch none. */
   const float *ahead;
 } tri_vec_tile;
 /* Returns how many panels n_row rows process at once. Few rows alone have too few independent sums to hide
  * the latency of an FMA. */
 static inline int tri_vec_panels(int n_row) { return n_row <= 3 ? 4 : n_row <= 7 ? 2 : 1; }
-
-/* Returns `ahead` for the i-th strip that is multiplied by the panel before next[k,width]. */
-static inline const float *tri_vec_ahead(const float *next, int64_t k, int64_t width, int64_t i) {
-  return i < 4 ? next + k * i / 4 * width : NULL;
-}
 
 /* The code of one family of instructions. Both add in the same order, which processors.sh compares. */
 typedef struct tri_vec_code {

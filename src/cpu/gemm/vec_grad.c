@@ -66,7 +66,7 @@ static void run_group(const grad_call *g, int64_t i, int64_t end, int64_t j0, in
       t.n_row = (int)tri_min(g->height, l->n_out - s * g->height);
       t.y = g->dw + s * g->height * l->n_in + j * cols;
       t.base = g->add ? t.y : NULL;
-      t.ahead = j + 1 < j1 ? tri_vec_ahead(t.b + g->rows * cols, g->rows, cols, s - i) : NULL;
+      t.ahead = j + 1 < j1 && s - i < 4 ? t.b + g->rows * cols + g->rows * (s - i) / 4 * 16 : NULL;
       tri_vec_find()->mul_turned(&t);
     }
   }

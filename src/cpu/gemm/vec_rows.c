@@ -19,6 +19,7 @@ static const double alone_macs = 1.5e5;
 static int64_t panel_steps(int64_t k) { return tri_ceil_div(k, 16) * 16; }
 static int64_t width(void) { return tri_vec_find()->width; }
 static bool    is_f32(const tri_linear *l) { return l->dtype == TRI_F32; }
+static bool    is_half(tri_in t) { return t && t->dtype != TRI_F32; }
 static int64_t n_chunks(int64_t k) { return tri_ceil_div(k, TRI_VEC_CHUNK); }
 
 /* Sets the sizes of y[M,n] = x[M,k] b. */
@@ -42,10 +43,11 @@ void tri_vec_open(tri_linear *l) {
   tri_vec_gradient_open(l);
 }
 
-/* The same as pack_rows and pack_cols of tri_vec_code for 16-bit types. */
+/* pack_rows and pack_cols of tri_vec_code for 16-bit types, with stores to the caches. */
 static void pack_rows16(uint16_t *to, const uint16_t *w, int64_t ld, int64_t n_col, int64_t k) {
   const int64_t cols = width();
-  memset(to, 0, (size_t)(panel_steps(k) * cols) * sizeof *to);
+  if (n_col < cols) memset(to, 0, (size_t)(k * cols) * sizeof *to);
+  memset(to + k * cols, 0, (size_t)((panel_steps(k) - k) * cols) * sizeof *to);
   for (int64_t at = 0; at < k; at += 16)
     for (int64_t r = 0; r < n_col; r++)
       for (int64_t i = at; i < tri_min(at + 16, k); i++) to[i * cols + r] = w[r * ld + i];
@@ -56,7 +58,7 @@ static void pack_cols16(uint16_t *to, int64_t next, const uint16_t *w, int64_t l
     for (int64_t i = 0; i < k; i++) {
       const int64_t m = tri_min(cols, n - c);
       memcpy(to + i * cols, w + i * ld + c, (size_t)m * sizeof *to);
-      memset(to + i * cols + m, 0, (size_t)(cols - m) * sizeof *to);
+      if (m < cols) memset(to + i * cols + m, 0, (size_t)(cols - m) * sizeof *to);
     }
 }
 
@@ -96,7 +98,7 @@ static void copy_strips(float *to, const tri_linear *l, const tri_linear_call *c
   }
 }
 
-/* Lets a tile of f32 operands write its sums to y. */
+/* Runs a tile that writes f32 y itself. */
 static void run_f32(const tri_linear_call *c, tri_vec_tile *t, int64_t row, int64_t col) {
   const int64_t at = row * c->p->n + col;
   t->y = (float *)c->y->data + at;
@@ -107,7 +109,7 @@ static void run_f32(const tri_linear_call *c, tri_vec_tile *t, int64_t row, int6
   tri_vec_find()->mul_rows(t);
 }
 
-/* Lets it write them to y, bias and base of any type. */
+/* Runs a tile, then converts its sums for y. bias and base have any type. */
 static void run_any(const tri_linear *l, const tri_linear_call *c, tri_vec_tile *t, int64_t row,
                     int64_t col) {
   _Alignas(64) float sum[ROWS * TRI_VEC_COLS];
@@ -123,32 +125,31 @@ static void run_any(const tri_linear *l, const tri_linear_call *c, tri_vec_tile 
  * keeps partial sums. */
 static void run_panels(const tri_linear *l, const tri_linear_call *c, const part *p, int64_t panel,
                        int n_panel, int64_t k, int64_t n, float *a, float *wait) {
-  const int64_t cols = width(), steps = panel_steps(c->p->k) * cols, at = panel * steps + k * cols;
-  const char   *b = c->packed + (size_t)at * tri_dtype_bytes(l->dtype),
-             *next = b + (size_t)steps * tri_dtype_bytes(l->dtype);
-  const bool few =
-      !is_f32(l) && p->strip_end - p->strip == 1 && c->rows - p->strip * p->height <= tri_vec_find()->few;
+  const int64_t cols = width(), steps = panel_steps(c->p->k) * cols, rows = c->rows - p->strip * p->height;
+  const size_t  each = tri_dtype_bytes(l->dtype);
+  const char   *b = c->packed + (size_t)(panel * steps + k * cols) * each;
+  const bool    more = panel + 1 < p->panel_end, direct = c->y->dtype == TRI_F32 && !is_half(c->bias),
+             few = !is_f32(l) && p->strip_end - p->strip == 1 &&
+                   tri_min(p->height, rows) <= tri_vec_find()->few;
   float       *wide = a + GROUP * ROWS * LD;
   tri_vec_tile t = {.b = is_f32(l) ? (const float *)(const void *)b : wide,
+                    .half = few ? (const uint16_t *)(const void *)b : NULL,
                     .widen = l->widen,
                     .next = steps,
                     .k = n,
                     .n_panel = n_panel,
                     .first = k == 0,
                     .last = k + n == c->p->k};
-  TRI_ASSERT(n_panel == 1 || is_f32(l));
-  if (few)
-    t.half = (const uint16_t *)(const void *)b;
-  else if (!is_f32(l))
-    l->widen(wide, (const uint16_t *)(const void *)b, n * cols);
+  TRI_ASSERT(is_f32(l) ? direct : n_panel == 1);
+  if (!is_f32(l) && !few) l->widen(wide, (const uint16_t *)(const void *)b, n * cols);
   for (int64_t i = p->strip; i < p->strip_end; i++) {
     const int64_t row = i * p->height, strip = i - p->strip;
-    const bool    fetch = panel + 1 < p->panel_end && (is_f32(l) || strip < 2);
+    const bool    fetch = more && strip < (is_f32(l) ? 4 : 2);
     t.n_row = (int)tri_min(p->height, c->rows - row);
     t.a = a + strip * p->height * LD;
-    t.wait = wait + strip * n_panel * ROWS * cols;
-    t.ahead = fetch ? tri_vec_ahead((const float *)(const void *)next, n, cols, strip) : NULL;
-    if (is_f32(l))
+    t.wait = wait ? wait + strip * n_panel * ROWS * cols : NULL;
+    t.ahead = fetch ? (const float *)(const void *)(b + (size_t)steps * each) + n * strip / 4 * 16 : NULL;
+    if (direct)
       run_f32(c, &t, row, panel * cols);
     else
       run_any(l, c, &t, row, panel * cols);
@@ -166,7 +167,8 @@ static void run_block(const tri_linear *l, const tri_linear_call *c, const part 
     for (int64_t j = p->panel; j < p->panel_end;) {
       const int64_t left = p->panel_end - j;
       const int     n_panel = left >= most ? most : left >= 2 && most > 2 ? 2 : 1;
-      run_panels(l, c, p, j, n_panel, from, steps, a, wait + (j - p->panel) * GROUP * ROWS * width());
+      run_panels(l, c, p, j, n_panel, from, steps, a,
+                 n > 1 ? wait + (j - p->panel) * GROUP * ROWS * width() : NULL);
       j += n_panel;
     }
   }
@@ -187,7 +189,6 @@ void tri_vec_run(const tri_linear *l, const tri_linear_call *c) {
   const int64_t strips = tri_ceil_div(c->rows, tri_vec_find()->rows), panels = tri_ceil_div(c->p->n, width()),
                 height = tri_ceil_div(c->rows, strips);
   const bool alone = (double)c->rows * (double)c->p->n * (double)c->p->k < alone_macs;
-  TRI_ASSERT(!is_f32(l) || (c->y->dtype == TRI_F32 && (!c->bias || c->bias->dtype == TRI_F32)));
 #pragma omp parallel num_threads(alone ? 1 : l->threads)
   {
     const int          thread = omp_get_thread_num();

@@ -1,8 +1,8 @@
 /* vec_tile_avx2.c - tiles of f32 and their operands with AVX2, on processors without AVX-512.
  *
- * A tile of vec.h is cut into pieces of up to 6 rows, whose sums fill 12 of the 16 registers. A panel of 16
- * columns by a chunk of k is as large as the first-level cache.
- * Each element's sum runs in the order of vec_tile.c and has the same bits. */
+ * A tile of vec.h is cut into pieces of up to 6 rows, whose sums fill 12 of the 16 registers. A panel has
+ * only 16 columns, so that it mostly stays in a first-level cache of 32 KiB during a chunk of k. The sum of
+ * each element runs in the order of vec_tile.c and has the same bits. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "vec.h"
 
@@ -20,8 +20,8 @@
 #endif
 
 enum { COLS = 16, LANES = 8, PIECE_ROWS = 6 };
-/* Steps of the loop that are written out. Fewer leave the core too little time beside another thread of it.
- * Measured on a Zen 3 processor. */
+/* Steps of the loop that are written out. With fewer, the loop's own instructions cost time if another thread
+ * runs on the same core. Measured on a Zen 3 processor. */
 enum { UNROLLED = 4, LINE = 16 /* elements of a cache line */ };
 /* A tile of up to FEW rows is mostly alone and reads its panels from memory. So pieces of up to FEW_ROWS rows
  * take FAR steps at a time, which stay in the first-level cache until all have used them, and fetch as many

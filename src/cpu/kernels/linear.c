@@ -4,6 +4,9 @@
 #include "linear_rows.h"
 
 #include <string.h>
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
 
 /* Columns of a block. With 128 the library is fastest, and a tile of the result stays near the core. 64 makes
  * several blocks of small weights too. Measured: oneDNN 2.6.3. The width never depends on the number of
@@ -167,7 +170,7 @@ static void add_row(float *restrict t, tri_in x, int64_t at, int64_t n) {
 }
 
 /* Writes columns [col, col + n) of row `row` of y from t[n], and changes t. */
-static void store_row(const tri_linear_call *c, float *t, int64_t row, int64_t col, int64_t n) {
+static void store_row(const tri_linear_call *c, float *restrict t, int64_t row, int64_t col, int64_t n) {
   if (c->bias) add_row(t, c->bias, col, n);
   const int64_t at = row * c->p->n + col;
   if (c->y->dtype == TRI_F32) {
@@ -375,8 +378,13 @@ static void widen_bf16(float *restrict to, const uint16_t *restrict from, int64_
   for (int64_t i = 0; i < n; i++) to[i] = tri_bf16_to_f32(from[i]);
 }
 static void widen_f16(float *restrict to, const uint16_t *restrict from, int64_t n) {
+  int64_t i = 0;
+#ifdef __F16C__
+  for (; i + 8 <= n; i += 8)
+    _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + i))));
+#endif
 #pragma omp simd
-  for (int64_t i = 0; i < n; i++) to[i] = tri_f16_to_f32(from[i]);
+  for (int64_t j = i; j < n; j++) to[j] = tri_f16_to_f32(from[j]);
 }
 
 static tri_status open_products(tri_linear *l, const tri_linear *whole) {

@@ -54,8 +54,8 @@ typedef struct tri_pairs {
 TRI_CHECKED tri_status tri_pairs_choose(void);
 /* Returns NULL if this processor has none, or before tri_pairs_choose. */
 const tri_pairs *tri_pairs_find(void);
-/* Returns whether this program multiplies f32 weights itself with AVX-512 or AVX2 (cpu/gemm/vec.h), instead
- * of the library. It does on processors with one of them unless run.cpu_f32 is library. tri_pairs_choose
+/* Returns whether this program multiplies in f32 itself with AVX-512 or AVX2 (cpu/gemm/vec.h), instead of the
+ * library. It does on processors with one of them unless run.cpu_f32 is library. tri_pairs_choose
  * decides. The name is "avx512", "avx2" or "library". */
 bool        tri_pairs_f32(void);
 const char *tri_pairs_f32_name(void);

@@ -1,4 +1,4 @@
-/* pairs_family.c - chooses the instructions for products of bf16 tiles and of f32 weights in this process. */
+/* pairs_family.c - chooses the instructions for products of bf16 tiles and in f32 in this process. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pairs.h"
 
