@@ -212,7 +212,7 @@ static tri_status describe_limit(tri_text *out) {
   size_t           bytes_free, bytes_total;
 
   if (!tri_memory_limit_find("", 0, &limit)) return TRI_OK;
-  TRI_TRY(tri_cpu_mem_info(&bytes_free, &bytes_total));
+  TRI_TRY(tri_cpu_mem_machine(&bytes_free, &bytes_total));
   if (limit.free > bytes_free) return TRI_OK; /* the machine has less free */
   return tri_text_printf(out, "the memory limit of %.1f MiB (%s)", (double)limit.bytes / 0x1p20, limit.file);
 }

@@ -54,7 +54,8 @@ TRI_CHECKED tri_status tri_cpu_row_open(int n, const int *fd, const int64_t *off
                                         tri_cpu_row *out);
 void                   tri_cpu_row_close(tri_cpu_row *r);
 
-/* Gives the memory of the machine, or of this process's control group if that has less. */
+/* Give the memory of the machine, the second of this process's control group if that has less. */
+TRI_CHECKED tri_status tri_cpu_mem_machine(size_t *bytes_free, size_t *bytes_total);
 TRI_CHECKED tri_status tri_cpu_mem_info(size_t *bytes_free, size_t *bytes_total);
 
 /* Run the kernels of the chosen family (choose.h). Call them after opening a device or a communicator. */

@@ -20,15 +20,21 @@ static size_t bytes_of(const char *key) {
   return found;
 }
 
-tri_status tri_cpu_mem_info(size_t *bytes_free, size_t *bytes_total) {
-  size_t           available = bytes_of("MemAvailable:"), total = bytes_of("MemTotal:");
-  tri_memory_limit limit;
+tri_status tri_cpu_mem_machine(size_t *bytes_free, size_t *bytes_total) {
+  size_t available = bytes_of("MemAvailable:"), total = bytes_of("MemTotal:");
 
   *bytes_free = *bytes_total = 0;
   if (available == SIZE_MAX || total == SIZE_MAX)
     TRI_FAIL(TRI_EDEVICE, "/proc/meminfo lacks MemAvailable or MemTotal");
   *bytes_free = available;
   *bytes_total = total;
+  return TRI_OK;
+}
+
+tri_status tri_cpu_mem_info(size_t *bytes_free, size_t *bytes_total) {
+  tri_memory_limit limit;
+
+  TRI_TRY(tri_cpu_mem_machine(bytes_free, bytes_total));
   if (!tri_memory_limit_find("", 0, &limit)) return TRI_OK;
   if (limit.bytes < *bytes_total) *bytes_total = limit.bytes;
   if (limit.free < *bytes_free) *bytes_free = limit.free;
