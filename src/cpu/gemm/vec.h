@@ -17,7 +17,7 @@
 
 enum {
   TRI_VEC_ROWS = 14, /* the most of all instructions */
-  TRI_VEC_COLS = 32,
+  TRI_VEC_COLS = 32, /* likewise */
   /* Most steps of k in a chunk. A strip of this length stays in the first-level cache. Measured. */
   TRI_VEC_CHUNK = 512,
   TRI_VEC_LD = TRI_VEC_CHUNK + 16, /* an odd number of cache lines spreads rows over the sets */

@@ -1,8 +1,8 @@
 /* vec_tile_avx2.c - tiles of f32 and their operands with AVX2, on processors without AVX-512.
  *
- * A tile of vec.h is cut into pieces of up to 6 rows, whose sums fill 12 of the 16 registers. A panel has
- * only 16 columns, so that it mostly stays in a first-level cache of 32 KiB during a chunk of k. The sum of
- * each element runs in the order of vec_tile.c and has the same bits. */
+ * A tile of vec.h is cut into pieces of up to 6 rows. Their sums fill 12 of the 16 registers. A panel has
+ * only 16 columns. So a chunk of k mostly stays in a first-level cache of 32 KiB. The sum of each element runs in
+ * the order of vec_tile.c and has the same bits. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "vec.h"
 
@@ -24,8 +24,8 @@ enum { COLS = 16, LANES = 8, PIECE_ROWS = 6 };
  * runs on the same core. Measured on a Zen 3 processor. */
 enum { UNROLLED = 4, LINE = 16 /* elements of a cache line */ };
 /* A tile of up to FEW rows is mostly alone and reads its panels from memory. So pieces of up to FEW_ROWS rows
- * take FAR steps at a time, which stay in the first-level cache until all have used them, and fetch as many
- * ahead. Steps of a 16-bit panel are converted just before. Measured on a Zen 3 processor. */
+ * take FAR steps at a time, and fetch the next FAR. The steps stay in the first-level cache until all pieces
+ * have used them. Steps of a 16-bit panel are converted just before. Measured on a Zen 3 processor. */
 enum { FEW = 7, FEW_ROWS = 4, FAR = 32 };
 
 /* The first n of 8 lanes. */
@@ -40,7 +40,7 @@ typedef struct piece { /* one piece of a tile: a panel, some rows */
   const float *a, *b, *bias, *base;
   float       *y, *wait; /* wait [rows,COLS] */
   const float *sum;      /* [rows,COLS], sums of earlier steps of the tile, or NULL */
-  const float *ahead;    /* of tri_vec_tile, or NULL */
+  const float *ahead;    /* lines to fetch, as in tri_vec_tile */
   int64_t      n_col;    /* columns of y from there on */
   int64_t      steps;
 } piece;

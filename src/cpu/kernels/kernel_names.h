@@ -87,6 +87,8 @@
 #define tri_gradient_open       TRI_CPU_HERE(tri_gradient_open)
 #define tri_linear_choose_tiles TRI_CPU_HERE(tri_linear_choose_tiles)
 #define tri_linear_copy         TRI_CPU_HERE(tri_linear_copy)
+#define tri_linear_widen_bf16   TRI_CPU_HERE(tri_linear_widen_bf16)
+#define tri_linear_widen_f16    TRI_CPU_HERE(tri_linear_widen_f16)
 #define tri_linear_failed       TRI_CPU_HERE(tri_linear_failed)
 #define tri_linear_noise        TRI_CPU_HERE(tri_linear_noise)
 #define tri_linear_try_columns  TRI_CPU_HERE(tri_linear_try_columns)

@@ -4,9 +4,6 @@
 #include "linear_rows.h"
 
 #include <string.h>
-#ifdef __F16C__
-#include <immintrin.h>
-#endif
 
 /* Columns of a block. With 128 the library is fastest, and a tile of the result stays near the core. 64 makes
  * several blocks of small weights too. Measured: oneDNN 2.6.3. The width never depends on the number of
@@ -373,20 +370,6 @@ static tri_status open_forward(tri_linear *l, const tri_linear_product *whole) {
                       NULL);
 }
 
-static void widen_bf16(float *restrict to, const uint16_t *restrict from, int64_t n) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; i++) to[i] = tri_bf16_to_f32(from[i]);
-}
-static void widen_f16(float *restrict to, const uint16_t *restrict from, int64_t n) {
-  int64_t i = 0;
-#ifdef __F16C__
-  for (; i + 8 <= n; i += 8)
-    _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + i))));
-#endif
-#pragma omp simd
-  for (int64_t j = i; j < n; j++) to[j] = tri_f16_to_f32(from[j]);
-}
-
 static tri_status open_products(tri_linear *l, const tri_linear *whole) {
   bool native = false;
   l->amx = tri_amx_chosen(l->dtype);
@@ -399,7 +382,7 @@ static tri_status open_products(tri_linear *l, const tri_linear *whole) {
   l->vec = tri_vec_chosen(native ? l->dtype : TRI_F32);
   TRI_ASSERT(!whole || whole->vec == l->vec);
   if (tri_vec_in(l)) {
-    l->widen = l->dtype == TRI_F16 ? widen_f16 : widen_bf16;
+    l->widen = l->dtype == TRI_F16 ? tri_linear_widen_f16 : tri_linear_widen_bf16;
     l->store = store_row;
     tri_vec_open(l);
     return TRI_OK;

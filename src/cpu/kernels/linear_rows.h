@@ -9,6 +9,9 @@
 #include "cpu/gemm/amx.h"
 #include "cpu/gemm/vec.h"
 
+/* linear_rows.c. Convert n elements to f32. */
+void tri_linear_widen_bf16(float *restrict to, const uint16_t *restrict from, int64_t n);
+void tri_linear_widen_f16(float *restrict to, const uint16_t *restrict from, int64_t n);
 /* linear_rows.c. Converts `rows` rows of n elements of l->dtype, `stride` elements apart, to dense rows of
  * l->work, and adds zero rows up to row `padded`. */
 void tri_linear_copy(const tri_linear *l, char *out, const char *in, int64_t rows, int64_t padded, int64_t n,
