@@ -1,8 +1,8 @@
 /* vec_tile_avx2.c - tiles of f32 and their operands with AVX2, on processors without AVX-512.
  *
  * A tile of vec.h is cut into pieces of up to 6 rows. Their sums fill 12 of the 16 registers. A panel has
- * only 16 columns. So a chunk of k mostly stays in a first-level cache of 32 KiB. The sum of each element runs in
- * the order of vec_tile.c and has the same bits. */
+ * only 16 columns. So a chunk of k mostly stays in a first-level cache of 32 KiB. The sum of each
+ * element runs in the order of vec_tile.c and has the same bits. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "vec.h"
 
