@@ -42,9 +42,7 @@ niceness=0 # of builds
 build() {
   for preset; do
     set --
-    if [ "$preset" = cpu-clang ]; then
-      set -- --target trireme # the sanitized build compiles the tests by clang, with the same warnings
-    elif [ "$preset" = cuda-release ]; then
+    if [ "$preset" = cuda-release ]; then
       set -- --target trireme bench_gpu bench_model
       NVCC_APPEND_FLAGS='-Xptxas=-v --no-compress' # registers.sh reads the log, sass.py the objects
       export NVCC_APPEND_FLAGS
@@ -118,12 +116,10 @@ done
 trap 'trap - INT; kill 0' INT # or the build in the background would go on
 echo "building cpu-release; what it says goes to build/cpu-release.log"
 build cpu-release
-build_beside cpu-clang cpu-asan
+build_beside cpu-asan # by clang, so it also shows that clang compiles everything without a warning
 run_tests cpu-release --label-exclude lint
 wait $beside_pid
 build_beside cpu-emulated $cuda
-# This build only shows that clang compiles the program without a warning. The next build is clang's too and runs the tests.
-! is_built cpu-clang || note cpu-clang 0 "builds"
 # Sanitizers check the code and not the numbers. Slow tests therefore leave out the cases that run the same code again.
 TRI_TEST_BRIEF=1
 export TRI_TEST_BRIEF
