@@ -11,7 +11,11 @@ static const int64_t shapes[][2] = {{1, 1},    {3, 2}, {2, 31},  {5, 33},  {4, 2
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
 /* Draws of the tests of frequencies. The emulation is slow, so it draws fewer. */
-enum { DRAWS = TRI_CUDA_EMULATED ? 1500 : 20000, LARGE_DRAWS = TRI_CUDA_EMULATED ? 500 : 3000 };
+enum {
+  SLOW = TRI_CUDA_EMULATED || TRI_SANITIZED,
+  DRAWS = SLOW ? 1500 : 20000,
+  LARGE_DRAWS = SLOW ? 500 : 3000
+};
 
 typedef struct logp_data {
   int64_t V;

@@ -150,11 +150,11 @@ static void check_kind(bench *b, int kind, int64_t V, int64_t B, int every) {
 
 /* Sizes on both sides of the GPU's switch to larger blocks (512, 8192), with rows on 16 bytes and not. */
 static void run_tokens(bench *b) {
-  enum { EVERY = TRI_CUDA_EMULATED ? 3 : 1 }; /* the emulation is slow */
+  const int            every = test_step(3); /* each rule still meets several sizes and kinds */
   static const int64_t sizes[] = {1, 2, 3, 31, 128, 509, 512, 516, 1021, 4096};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-    for (int kind = 0; kind < N_KINDS; kind++) check_kind(b, kind, sizes[i], 4, EVERY);
-  for (int kind = 0; kind < N_KINDS; kind++) check_kind(b, kind, 8209, 2, EVERY);
+    for (int kind = 0; kind < N_KINDS; kind++) check_kind(b, kind, sizes[i], 4, every);
+  for (int kind = 0; kind < N_KINDS; kind++) check_kind(b, kind, 8209, 2, every);
   check_kind(b, RANDOM, 151936, 2, 3);
   check_kind(b, FLAT, 151936, 1, 5);
 }

@@ -5,8 +5,9 @@
 #
 #   tests/jobs/decks.sh PROGRAM
 # Every deck in the folder is tested. The lines of its data are made from the comment beside data.train, so the comment must be true.
+# TRI_TEST_BRIEF=1 takes all steps. It checks one deck with its published shape, and none twice, because all run the same code.
 set -eu
-program=$1
+program=$1 brief=${TRI_TEST_BRIEF:-0}
 here=$(cd "$(dirname "$0")/../.." && pwd)
 dir=$(mktemp -d "${TMPDIR:-/tmp}/trireme-decks.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
@@ -73,7 +74,7 @@ tiny() { # deck, name of the run, further arguments
 step() { # deck, name, further arguments
   local length=train.steps=1
   ! grep -q '^  epochs:' "$1" || length=train.epochs=1
-  tiny "$@" --check
+  [ "$brief" != 0 ] || tiny "$@" --check
   tiny "$@" $length
   grep -q '"step": 1' "$dir/$2/metrics.jsonl" || fail "$1 took no step"
 }
@@ -82,7 +83,7 @@ for deck in "${decks[@]}"; do
   grep -q "^|.*\`${deck#inputs/}\`.*|" inputs/README.md || fail "$deck has no row in the table of decks at the top of inputs/README.md"
   sed -n '/^#/!q; p' "$deck" | grep -qE "^# .*(sbatch|srun|mpirun) .*$deck" || fail "$deck: its head does not say how it is started"
   make_lines "$deck"
-  case $deck in inputs/quickstart*) ;; *) check_shape "$deck" ;; esac
+  [ "$brief" != 0 ] && [ "$deck" != inputs/8b/grpo.yaml ] || case $deck in inputs/quickstart*) ;; *) check_shape "$deck" ;; esac
   mkdir -p "$dir/${deck%/*}"
   step "$deck" "$deck"
   sed -n 's/^  name: \([^ ]*\).*/\1/p' "$deck" | head -n 1 >> "$dir/algorithms"

@@ -35,6 +35,7 @@ open_to_others() { # FOLDER
   done
 }
 
+declare -A open_of # a folder of a run path -> 1 if another user could put a file there, else 0. Many programs have the same ones.
 check_path() { # a run path's text
   local element left=$1:
   while [ -n "$left" ]; do
@@ -42,7 +43,10 @@ check_path() { # a run path's text
     case $element in
     '') fault "its run path '$1' has an empty element, which is the current folder" ;;
     /*/../* | /*/./* | /*/.. | /*/.) fault "its run path has '$element', which is not plain" ;;
-    /*) ! open_to_others "$element" || fault "its run path has '$element', where other users can put files" ;;
+    /*)
+      [ -n "${open_of[$element]-}" ] || if open_to_others "$element"; then open_of[$element]=1; else open_of[$element]=0; fi
+      [ "${open_of[$element]}" = 0 ] || fault "its run path has '$element', where other users can put files"
+      ;;
     *) fault "its run path has '$element', which depends on the current folder" ;;
     esac
   done
@@ -69,7 +73,9 @@ check() {
 
 [ -e "$1" ] || { echo "hardened: there is no $1" && exit 1; }
 while IFS= read -r -d '' file; do
-  [ "$(LC_ALL=C head -c 4 "$file" | tr -d '\0')" = $'\177ELF' ] && check
+  magic=''
+  LC_ALL=C IFS= read -r -d '' -N 4 magic 2>/dev/null <"$file" || true
+  [ "$magic" = $'\177ELF' ] && check
 done < <(find -L "$1" \( -name CMakeFiles -o -path "*/work/*/seeds" \) -prune -o -name '*.o' -o -name '*.a' -o -type f -size +0 -print0)
 [ $seen -gt 0 ] || { echo "hardened: no program in $1" && exit 1; }
 [ $bad = 1 ] || echo "hardened: $seen programs and shared objects"
