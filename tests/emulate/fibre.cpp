@@ -130,7 +130,6 @@ void expect(int id) {
   const char *top = (const char *)sp_of[id];
   __builtin_prefetch(top);
   __builtin_prefetch(top + 64);
-  __builtin_prefetch(top + 128);
 }
 #else
 ucontext_t main_context;
