@@ -123,8 +123,8 @@ static void test_long_sums(void **state) {
   layer_close(&a);
 }
 
-/* Row bits for every number of rows (every third in brief runs, every seventh there on a GPU), another place, another thread count, with
- * and without backward. */
+/* Row bits for every number of rows, another place, another thread count, with and without backward. Brief
+ * runs take every third number of rows up to 70, and every seventh on a GPU. */
 static void same_bits(int64_t n_out, int64_t n_in, tri_dtype dtype) {
   enum { MANY = 400 };
   if (!supported(n_out, n_in, dtype)) return;
