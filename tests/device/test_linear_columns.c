@@ -44,14 +44,18 @@ static void columns_of(int64_t n_out, int64_t n_in, tri_dtype dtype, int often, 
 }
 
 /* The widths of parts are below, at and beside those of blocks, panels and tiles. Some weights have a
- * narrower last block, and some sums are so long that they are cut. A slow device has three of them. */
+ * narrower last block, and some sums are so long that they are cut. A slow device has three of them, in bf16,
+ * f32 and fp16. */
 static void test_columns(void **state) {
   static const int64_t shapes[][2] = {{192, 48}, {96, 67},    {320, 96},  {8, 16},    {256, 64},  {576, 192},
                                       {960, 33}, {1024, 256}, {64, 4200}, {1152, 96}, {48, 2816}, {4096, 40}};
   const int            n = on_cpu() || test_step(2) == 1 ? sizeof shapes / sizeof *shapes : 3;
   (void)state;
   for (int i = 0; i < n; i++)
-    for (int t = TRI_F32; t <= TRI_F16; t++) columns_of(shapes[i][0], shapes[i][1], (tri_dtype)t, 1, false);
+    for (int t = TRI_F32; t <= TRI_F16; t++) {
+      if (!on_cpu() && (2 * i + 2 * t + 1) % test_step(3)) continue;
+      columns_of(shapes[i][0], shapes[i][1], (tri_dtype)t, 1, false);
+    }
 }
 
 /* The whole's last block of columns may have any width. oneDNN gives it other bits than wide blocks if it has

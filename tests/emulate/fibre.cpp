@@ -29,16 +29,12 @@ namespace {
 enum state { READY, AT_BARRIER, AT_WARP, DONE };
 
 struct fibre {
-#if defined(__x86_64__)
-  void *sp;
-#else
+#if !defined(__x86_64__)
   ucontext_t context;
 #endif
   char       *stack;
   int         id;
-  uint3       thread;
-  state       is;
-  const char *file; /* the place it waits at */
+  const char *file; /* the barrier it waits at */
   int         line;
   int         barrier, votes; /* barrier it waits at, and the votes there */
   struct copy {
@@ -76,13 +72,17 @@ struct array {
   const char *name;
 };
 
-fibre                  fibres[MAX_THREADS];
+fibre fibres[MAX_THREADS];
+/* What every switch touches is in arrays of its own, which stay in the first cache. */
+state                  state_of[MAX_THREADS];
+uint3                  thread_of[MAX_THREADS];
 warp                   warps[MAX_THREADS / 32];
 barrier                barriers[N_BARRIERS];
 int                    queue[MAX_THREADS]; /* queue of ready fibres */
 unsigned               queue_first, queue_n;
 int                    n_threads, n_left;
-fibre                 *now;
+fibre                 *now; /* the running fibre, NULL outside of kernels, and its number */
+int                    now_id;
 emu_kernel            *running;
 std::function<void()> *body;
 char                  *arena; /* static shared memory from the front, dynamic up to its end */
@@ -121,15 +121,22 @@ emu_switch:
   ret
 .size emu_switch,.-emu_switch
 )");
-void *main_sp;
-void  to_fibre(fibre *f) { emu_switch(&main_sp, f->sp); }
-void  switch_fibres(fibre *from, fibre *to) { emu_switch(&from->sp, to->sp); }
-void  to_main(fibre *from) { emu_switch(&from->sp, main_sp); }
+void *main_sp, *sp_of[MAX_THREADS];
+void  to_fibre(int id) { emu_switch(&main_sp, sp_of[id]); }
+void  switch_fibres(int from, int to) { emu_switch(&sp_of[from], sp_of[to]); }
+void  to_main(int from) { emu_switch(&sp_of[from], main_sp); }
+/* Begins to load what a switch to this fibre needs: the registers on its stack and the frames above them. */
+void expect(int id) {
+  const char *top = (const char *)sp_of[id];
+  __builtin_prefetch(top);
+  __builtin_prefetch(top + 64);
+}
 #else
 ucontext_t main_context;
-void to_fibre(fibre *f) { swapcontext(&main_context, &f->context); }
-void switch_fibres(fibre *from, fibre *to) { swapcontext(&from->context, &to->context); }
-void to_main(fibre *from) { swapcontext(&from->context, &main_context); }
+void       to_fibre(int id) { swapcontext(&main_context, &fibres[id].context); }
+void       switch_fibres(int from, int to) { swapcontext(&fibres[from].context, &fibres[to].context); }
+void       to_main(int from) { swapcontext(&fibres[from].context, &main_context); }
+void       expect(int id) { (void)id; }
 #endif
 
 void push(int id) { queue[(queue_first + queue_n++) % MAX_THREADS] = id; }
@@ -139,61 +146,68 @@ void push_front(int id) {
   queue_n++;
 }
 
-void make_current(fibre *f) {
-  now = f;
-  emu_here.thread = f->thread;
+void make_current(int id) {
+  now = &fibres[id];
+  now_id = id;
+  emu_here.thread = thread_of[id];
+}
+
+/* The place where a fibre waits. Lanes of a warp wait at their meeting. */
+void place_of(int id, const char **file, int *line) {
+  const warp *w = &warps[id / 32];
+
+  *file = fibres[id].file, *line = fibres[id].line;
+  for (int i = 0; i < w->n && state_of[id] == AT_WARP; i++)
+    if (w->m[i].here >> id % 32 & 1) *file = w->m[i].file, *line = w->m[i].line;
 }
 
 /* Fails because all threads wait for something that will not come. */
 [[noreturn]] void divergence() {
   char text[2048];
-  int  used = 0, shown = 0;
+  int  used = 0, shown = 0, last_line = 0;
 
-  for (int i = 0; i < n_threads && shown < 4; i++)
-    if (i == 0 || fibres[i].is != fibres[i - 1].is || fibres[i].line != fibres[i - 1].line) {
-      const fibre *f = &fibres[i];
+  for (int i = 0; i < n_threads && shown < 4; i++) {
+    const char *file;
+    int         line;
+    state       is = state_of[i];
+    place_of(i, &file, &line);
+    if (i == 0 || is != state_of[i - 1] || line != last_line) {
       used += snprintf(text + used, sizeof text - (size_t)used, "%s thread %d %s", shown++ ? "," : "", i,
-                       f->is == DONE      ? "has ended"
-                       : f->is == AT_WARP ? "waits in its warp"
-                                          : "waits at a barrier");
-      if (f->is != DONE)
-        used += snprintf(text + used, sizeof text - (size_t)used, " (%s:%d)", f->file, f->line);
+                       is == DONE      ? "has ended"
+                       : is == AT_WARP ? "waits in its warp"
+                                       : "waits at a barrier");
+      if (is != DONE) used += snprintf(text + used, sizeof text - (size_t)used, " (%s:%d)", file, line);
     }
+    last_line = line;
+  }
   emu_fail("a barrier or warp operation is not reached by all its threads:%s", text);
 }
 
 /* Runs another ready fibre. The current one waits or has ended. */
 void yield() {
-  fibre *from = now, *to;
+  int from = now_id, to;
 
   if (queue_n == 0) {
     if (n_left > 0) divergence();
     to_main(from);
     return;
   }
-  to = &fibres[queue[queue_first]];
+  to = queue[queue_first];
   queue_first = (queue_first + 1) % MAX_THREADS;
   queue_n--;
+  expect(queue[(queue_first + 1) % MAX_THREADS]); /* the fibre after the next, if there is one */
   make_current(to);
   if (to != from) switch_fibres(from, to);
-  make_current(from);
-}
-
-void wait_as(state is, const char *file, int line) {
-  now->is = is;
-  now->file = file;
-  now->line = line;
-  yield();
 }
 
 void release(int id) {
-  fibres[id].is = READY;
+  state_of[id] = READY;
   push(id);
 }
 
 void fibre_main() {
   (*body)();
-  now->is = DONE;
+  state_of[now_id] = DONE;
   n_left--;
   yield();
   abort(); /* nobody switches to an ended fibre */
@@ -206,7 +220,7 @@ void prepare(fibre *f) {
     if (p == MAP_FAILED || mprotect(p, PAGE, PROT_NONE)) emu_fail("no memory for the stacks of threads");
     f->stack = p + PAGE;
   }
-  f->is = READY;
+  state_of[f->id] = READY;
   f->copies.clear();
   f->groups = f->groups_done = 0;
 #if defined(__x86_64__)
@@ -215,7 +229,7 @@ void prepare(fibre *f) {
   *--top = NULL; /* return address of fibre_main, never used */
   *--top = (void *)fibre_main;
   top -= 6; /* the registers emu_switch restores */
-  f->sp = top;
+  sp_of[f->id] = top;
 #else
   getcontext(&f->context);
   f->context.uc_stack.ss_sp = f->stack;
@@ -264,10 +278,10 @@ void run_block(uint3 block) {
   for (int i = 0; i < (n_threads + 31) / 32; i++) warps[i].n = 0;
   for (int i = 0; i < n_threads; i++) prepare(&fibres[i]);
   for (uint64_t i = 0, id = o.start; i < o.n; i++, id = after(o, id)) push((int)id);
-  fibre *f = &fibres[queue[queue_first]];
+  int first = queue[queue_first];
   queue_first++, queue_n--;
-  make_current(f);
-  to_fibre(f);
+  make_current(first);
+  to_fibre(first);
   now = NULL;
   check_arrays();
 }
@@ -302,8 +316,8 @@ void run_grid(emu_kernel *k, dim3 grid, dim3 block, size_t shared_bytes, const s
   emu_here.grid_dim = grid;
   for (int i = 0; i < n_threads; i++) {
     fibres[i].id = i;
-    fibres[i].thread = {(unsigned)i % block.x, (unsigned)i / block.x % block.y,
-                        (unsigned)i / (block.x * block.y)};
+    thread_of[i] = {(unsigned)i % block.x, (unsigned)i / block.x % block.y,
+                    (unsigned)i / (block.x * block.y)};
   }
   for (uint64_t i = 0, b = o.start; only.empty() && i < n; i++, b = after(o, b)) run_block(block_at(grid, b));
   for (uint64_t b : only)
@@ -342,7 +356,7 @@ void emu_fail(const char *fmt, ...) {
 }
 
 void emu_trap(const char *file, int line) { emu_fail("__trap() at %s:%d", file, line); }
-int  emu_lane(void) { return now->id % 32; }
+int  emu_lane(void) { return now_id % 32; }
 
 /* ---- meeting points ---- */
 
@@ -360,31 +374,44 @@ int emu_block_meet(int id, int n, bool vote, const char *file, int line) {
   b->votes += vote;
   if (++b->here < n) {
     fibre *me = now;
-    me->barrier = id;
-    wait_as(AT_BARRIER, file, line);
+    me->barrier = id, me->file = file, me->line = line;
+    state_of[now_id] = AT_BARRIER;
+    yield();
     return me->votes;
   }
   b->here = 0;
   order o = make_order((uint64_t)n_threads);
   for (uint64_t i = 0, at = o.start; i < o.n; i++, at = after(o, at)) {
-    fibre *f = &fibres[at];
-    if (f->is != AT_BARRIER || f->barrier != id) continue;
-    f->votes = b->votes;
-    release(f->id);
+    if (state_of[at] != AT_BARRIER || fibres[at].barrier != id) continue;
+    fibres[at].votes = b->votes;
+    release((int)at);
   }
   return b->votes;
 }
 
+/* Makes the lanes of `mask` ready, except one that goes on. In a block whose warps run ahead they are the
+ * next to run, the highest first. */
+static void release_lanes(uint32_t mask, int first) {
+  if (runs_ahead)
+    for (; mask; mask &= mask - 1) {
+      int id = first + __builtin_ctz(mask);
+      state_of[id] = READY;
+      push_front(id);
+    }
+  else
+    for (; mask; mask &= mask - 1) release(first + __builtin_ctz(mask));
+}
+
 void emu_warp_meet(uint32_t mask, void *own, emu_apply apply, const char *file, int line) {
   if (!now) emu_fail("a warp operation outside of a kernel (%s:%d)", file, line);
-  int      lane = now->id % 32, first = now->id - lane;
-  uint32_t exist = n_threads - first >= 32 ? ~0u : (1u << (n_threads - first)) - 1;
+  int      lane = now_id % 32, first = now_id - lane;
+  uint32_t bit = 1u << lane;
   warp    *w = &warps[first / 32];
   meeting *m = NULL;
 
-  if (!(mask >> lane & 1))
+  if (!(mask & bit))
     emu_fail("lane %d calls with the mask %08x, in which it is not (%s:%d)", lane, mask, file, line);
-  mask &= exist;
+  if (n_threads - first < 32) mask &= (1u << (n_threads - first)) - 1;
   for (int i = 0; i < w->n; i++) {
     if (w->m[i].mask != mask) continue; /* other lanes may still be in a meeting of their part */
     m = &w->m[i];
@@ -394,24 +421,18 @@ void emu_warp_meet(uint32_t mask, void *own, emu_apply apply, const char *file, 
   if (!m) {
     m = &w->m[w->n++];
     m->mask = mask, m->here = 0, m->apply = apply, m->file = file, m->line = line;
-    memset(m->lane, 0, sizeof m->lane);
+    for (uint32_t none = ~mask; none; none &= none - 1) m->lane[__builtin_ctz(none)] = NULL;
   }
   m->lane[lane] = own;
-  m->here |= 1u << lane;
+  m->here |= bit;
   if (m->here != mask) {
-    wait_as(AT_WARP, file, line);
+    state_of[now_id] = AT_WARP;
+    yield();
     return;
   }
   apply(m->lane, mask);
-  *m = w->m[--w->n];
-  for (int i = 0; i < 32; i++) {
-    if (i == lane || !(mask >> i & 1)) continue;
-    fibres[first + i].is = READY;
-    if (runs_ahead)
-      push_front(first + i);
-    else
-      push(first + i);
-  }
+  if (m != &w->m[--w->n]) *m = w->m[w->n];
+  release_lanes(mask & ~bit, first);
 }
 
 /* ---- asynchronous copies: the bytes arrive at the wait at the latest, or earlier by chance ---- */

@@ -37,25 +37,25 @@ void emu_mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], const ch
   emu_warp_meet(
       ~0u, &p,
       [](void **lane, uint32_t) {
-        static double A[16][16], B[16][8], sum[16][8];
+        float A[16][16], B[16][8]; /* the factors, exactly */
         for (int i = 0; i < 32; i++) {
           part *q = (part *)lane[i];
           int   g = i / 4, t = i % 4;
           if (!q) emu_fail("a matrix product in a warp that is not whole");
           for (int r = 0; r < 4; r++)
-            for (int h = 0; h < 2; h++) A[g + r % 2 * 8][2 * t + h + r / 2 * 8] = (double)widen(q->a[r], h);
+            for (int h = 0; h < 2; h++) A[g + r % 2 * 8][2 * t + h + r / 2 * 8] = widen(q->a[r], h);
           for (int r = 0; r < 2; r++)
-            for (int h = 0; h < 2; h++) B[2 * t + h + r * 8][g] = (double)widen(q->b[r], h);
+            for (int h = 0; h < 2; h++) B[2 * t + h + r * 8][g] = widen(q->b[r], h);
         }
-        memset(sum, 0, sizeof sum);
-        for (int row = 0; row < 16; row++)
+        for (int row = 0; row < 16; row++) {
+          double sum[8] = {0};
           for (int k = 0; k < 16; k++) /* columns last, eight at a time on the host */
-            for (int col = 0; col < 8; col++) sum[row][col] += A[row][k] * B[k][col];
-        for (int i = 0; i < 32; i++)
-          for (int r = 0; r < 4; r++) {
-            float *to = ((part *)lane[i])->d + r;
-            *to = (float)(sum[i / 4 + r / 2 * 8][2 * (i % 4) + r % 2] + (double)*to);
+            for (int col = 0; col < 8; col++) sum[col] += (double)A[row][k] * (double)B[k][col];
+          for (int col = 0; col < 8; col++) {
+            float *to = ((part *)lane[row % 8 * 4 + col / 2])->d + row / 8 * 2 + col % 2;
+            *to = (float)(sum[col] + (double)*to);
           }
+        }
       },
       file, line);
 }

@@ -22,6 +22,7 @@ static int group(void) { return 6 / test_step(3); }
 
 /* ---- greedy against the goldens ---- */
 
+/* Brief: each model in one or two of the four ways, with one answer to each prompt. */
 static void greedy_is_the_golden(void **state) {
   const int     rows[] = {1, 3, 8, 40};
   const int64_t prefill[] = {70, 75, 300, 1000};
@@ -31,7 +32,7 @@ static void greedy_is_the_golden(void **state) {
     for (int k = some(3) > 1 ? i % 2 : 0; k < 4; k += some(3)) {
       bench b;
       open_bench(&b, recurrent_models[i], TRI_F32, k % 2 ? zero3 : hybrid, rows[k], prefill[k]);
-      greedy_of(&b, 1 + k);
+      greedy_of(&b, test_step(2) > 1 ? 1 : 1 + k);
       close_bench(&b);
     }
 }
@@ -39,7 +40,7 @@ static void greedy_is_the_golden(void **state) {
 /* ---- the gap to the trainer ---- */
 
 /* The trainer computes whole sequences, one or several at a time. The sampler computes a prompt and then row
- * by row. */
+ * by row. Brief: each model in another type, and one answer to each prompt. */
 static void the_gap_is_zero(void **state) {
   const tri_sample_rule rules[] = {{0, 1, 0, 3}, {1, 1, 0, 4}, {1.3f, 0.9f, 0, 6}};
 
@@ -48,7 +49,7 @@ static void the_gap_is_zero(void **state) {
     for (int type = i % some(3); type < TYPES; type += some(3)) {
       bench b;
       open_bench(&b, recurrent_models[i], types[type], type ? zero3 : hybrid, type ? 5 : 19, type ? 80 : 400);
-      for (int k = 0; k < 3; k += some(2)) gap_of(&b, &rules[k], 3, k % 2 ? 1 : TOKENS);
+      for (int k = 0; k < 3; k += some(2)) gap_of(&b, &rules[k], 3 / test_step(3), k % 2 ? 1 : TOKENS);
       close_bench(&b);
     }
 }
@@ -96,12 +97,12 @@ static void expect_states(const bench *b) {
 }
 
 /* Answers to every prompt, with every answer long, then with some that end early. The least cache is short
- * for more than two rows. */
+ * for more than two rows. Brief: long ones only. */
 static void collect_both(bench *b, answers out[2]) {
   const tri_sampler_opt *o = &b->s->opt;
   const bool             least = o->max_pages == tri_sampler_least_pages(LONGEST, MOST_NEW);
 
-  for (int ends = 0; ends < 2; ends++) {
+  for (int ends = 0; ends < 2; ends += test_step(2)) {
     n_ends = 2 * ends;
     collect(b, every_prompt, 8, group(), 11, &out[ends]);
     if (!ends && (least || !o->max_pages)) expect_short(b, 8 * group(), least && o->max_sequences > 2);
@@ -111,14 +112,15 @@ static void collect_both(bench *b, answers out[2]) {
 
 static void expect_both(const answers a[2], const answers want[2], const char *model, int rows,
                         int64_t pages) {
-  for (int ends = 0; ends < 2; ends++)
+  for (int ends = 0; ends < 2; ends += test_step(2))
     for (int i = 0; i < 8; i++)
       CHECK(same(&a[ends], &want[ends], i, group()), "%s, %d rows, %lld pages, prompt %d", model, rows,
             (long long)pages, i);
 }
 
 /* Rows from 1 to more than there are answers, and caches of all pages, of half and of one answer with its
- * prompt. The first case has no short cache, and all others have its answers. */
+ * prompt. The first case has no short cache, and all others have its answers. Brief: the most rows, then the
+ * least cache, for two models in another type each. */
 static void rows_and_caches_change_nothing(void **state) {
   static const struct {
     int rows, part; /* the cache has full pages / part, or the least if part is 0 */

@@ -156,14 +156,18 @@ static const tri_dtype types[] = {TRI_F32, TRI_BF16, TRI_F16};
 /* Several ranks, and the brief run, take one case of `step`. All cases pass through one rank. */
 static int some(int step) { return rt.world_size > 1 ? step : test_step(step); }
 
+/* Several ranks take f32 and fp16, the brief run one type of each model in turns. */
+static int first_type(int i) { return i % test_step(3); }
+static int type_step(void) { return test_step(3) > 1 ? 3 : some(2); }
+
 /* A sequence has the same bits alone, packed, and packed in another order. No state passes from one sequence
- * to the next. */
+ * to the next. Brief: two of the three orders. */
 static void packing_changes_no_bit(void **state) {
   static const int orders[][7] = {{0, 1, 2, 3, 4, 5, 6}, {6, 5, 4, 3, 2, 1, 0}, {3, 6, 0, 5, 1, 4, 2}};
 
   (void)state;
   for (int i = 0; i < N_RECURRENT; i += some(2))
-    for (int t = 0; t < 3; t += some(2)) {
+    for (int t = first_type(i); t < 3; t += type_step()) {
       bench   b;
       float  *alone, *packed;
       int64_t rows;
@@ -173,7 +177,7 @@ static void packing_changes_no_bit(void **state) {
       alone = test_alloc(rows, sizeof *alone);
       packed = test_alloc(rows, sizeof *packed);
       for (int q = 0; q < b.r.n_seq; q++) pass(&b, &q, 1, false, false, alone);
-      for (int k = 0; k < 3; k++) {
+      for (int k = 0; k < 3; k += test_step(2)) {
         memset(packed, 0, (size_t)rows * sizeof *packed);
         pass(&b, orders[k], 7, false, false, packed);
         CHECK(!memcmp(alone, packed, (size_t)rows * sizeof *packed), "%s, type %d, order %d: other bits",
@@ -190,7 +194,7 @@ static void recomputation_changes_no_bit(void **state) {
 
   (void)state;
   for (int i = 0; i < N_RECURRENT; i += some(2))
-    for (int t = 0; t < 3; t += some(2)) {
+    for (int t = first_type(i); t < 3; t += type_step()) {
       float  *grad[2], *logp[2];
       int64_t n[2], rows = 0;
       for (int again = 0; again < 2; again++) {
@@ -316,7 +320,7 @@ static double learn_step(bench *b, int t) {
   return loss;
 }
 
-/* Matrices decay, and the convolution, A_log, dt_bias and norms do not. */
+/* Matrices decay, and the convolution, A_log, dt_bias and norms do not. Brief: half of the steps. */
 static void steps_on_all_plans(void **state) {
   const tri_optim_opt opt = {0.9, 0.999, 1e-8, 0.1, 1.0, {0, 0, 0, 0}};
 
@@ -330,7 +334,7 @@ static void steps_on_all_plans(void **state) {
       open_bench(&b, golden_recurrent[i], &w);
       losses = golden_get(&b.g, "steps.losses");
       norms = golden_get(&b.g, "steps.norms");
-      for (int t = 0; t < golden_count(&b.g, "steps.losses"); t++) {
+      for (int t = 0; t < golden_count(&b.g, "steps.losses") / test_step(2); t++) {
         double norm, loss = learn_step(&b, t);
         bool   applied;
         OK(tri_optim_step(tri_model_params(b.m), &opt, &(tri_optim_now){3e-3, t + 1, 1, false}, b.se.stream,
@@ -348,13 +352,14 @@ static void steps_on_all_plans(void **state) {
 
 /* ---- adapters of some modules ---- */
 
-/* Adapters of modules that only one kind of layer has. New adapters change no bit, and B learns. */
+/* Adapters of modules that only one kind of layer has. New adapters change no bit, and B learns. Brief:
+ * in_proj_b and gate_proj, on one plan. */
 static void adapters_of_one_kind(void **state) {
   static const char *const targets[] = {"q_proj", "in_proj_b", "linear_attn.out_proj", "gate_proj"};
   static const int         all[] = {0, 1, 2, 3, 4, 5, 6};
 
   (void)state;
-  for (int k = 0; k < 4; k++)
+  for (int k = test_step(2) - 1; k < 4; k += test_step(2))
     for (int plan = k % test_step(2) * 3; plan < N_PLANS; plan += test_step(6)) {
       way     w = plan_of(plan, TRI_F32);
       bench   b;
@@ -403,7 +408,7 @@ static void refill(bench *b, const char *tensor) {
   OK(tri_params_fill(tri_model_params(b->m), TRI_STATE_WEIGHT, fill_broken, &f, b->se.stream));
 }
 
-/* The layer with a broken tensor is named. */
+/* The layer with a broken tensor is named. Brief: with recomputation some tensors, without it the others. */
 static void nonfinite_layers_are_named(void **state) {
   static const struct {
     const char *tensor, *unit;
@@ -420,7 +425,8 @@ static void nonfinite_layers_are_named(void **state) {
   for (int again = 0; again < 2; again++) {
     open_bench(&b, "model/qwen3_5_wide", &(way){TRI_F32, shared, 0, 0, again, {0}});
     logp = test_alloc(golden_count(&b.g, "logp"), sizeof *logp);
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    for (size_t k = (size_t)(again % test_step(2)); k < sizeof cases / sizeof *cases;
+         k += (size_t)test_step(2)) {
       tri_model_nonfinite f;
       tri_batch           batch;
       tri_rows_out        given;
