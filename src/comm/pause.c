@@ -4,6 +4,7 @@
 #include "pause.h"
 
 #include "base/clock.h"
+#include "comm/peers/rank_status.h"
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -129,4 +130,13 @@ int tri_pause_barrier(MPI_Comm comm) {
   MPI_Request request;
 
   return finish(MPI_Ibarrier(comm, &request), &request);
+}
+
+int tri_pause_dup(int scope, const char *kind, MPI_Comm comm, MPI_Comm *out) {
+  int code;
+
+  tri_rank_status_enter(scope, kind);
+  code = MPI_Comm_dup(comm, out);
+  tri_rank_status_leave(code == MPI_SUCCESS);
+  return code;
 }

@@ -40,9 +40,9 @@ static inline void start_dead_ranks(const char *mpiexec, const char *self, const
   _exit(127);
 }
 
-/* Starts three ranks of this program with these two arguments. Rank 1 must kill itself. The launch must then
- * end with 76, and its words must contain each `fact`, up to NULL. Call it in a program of one rank, before
- * MPI is up. */
+/* Starts three ranks of this program with these two arguments. Rank 1 must kill or stop itself. The launch
+ * must then end with 76, and its words must contain each `fact`, up to NULL. Call it in a program of one
+ * rank, before MPI is up. */
 static inline void fail_unless_76(const char *mpiexec, const char *kind, const char *more,
                                   const char *const *fact) {
   char    self[4096], said[16384];

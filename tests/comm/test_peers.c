@@ -77,6 +77,13 @@ static void test_silent(void **state) {
   expect(detect_at(1000), TRI_VERDICT_NOTHING, 0, 0); /* all silent, and nobody waits */
   for (int r = 0; r < N; r++) seen[r].news_s = r == 3 ? 100 : 121;
   expect(detect_at(121), TRI_VERDICT_NOTHING, 0, 0); /* one is silent, and nobody waits for it */
+  for (int r = 0; r < N; r++) seen[r].news_s = r >= 2 ? 100 : 690;
+  expect(detect_at(699.9), TRI_VERDICT_NOTHING, 0, 0);
+  expect(detect_at(700), TRI_VERDICT_SILENT, 2, TRI_RANK_INFO_NOTHING); /* others may wait in a library */
+  seen[2].mute = seen[3].mute = true;
+  expect(detect_at(700), TRI_VERDICT_NOTHING, 0, 0);
+  seen[2].mute = seen[3].mute = false;
+  for (int r = 0; r < N; r++) seen[r].news_s = r == 3 ? 100 : 121;
   wait_in(0, TRI_RANK_STATUS_WORLD, 7, 19.9);
   expect(detect_at(121), TRI_VERDICT_NOTHING, 0, 0); /* not long enough */
   wait_in(0, 1, 7, 25);

@@ -6,11 +6,13 @@
 #include "comm/rounds.h"
 #include "comm/session.h"
 #include "dead_case.h"
+#include "device_case.h"
 #include "generate/deal.h"
 #include "ranks_case.h"
 #include "refusal_case.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 
 enum { WORDS = 3 };
 
@@ -217,6 +219,24 @@ static int run_until_dead(void) {
   return 4;
 }
 
+/* The same, but the victim stops while the others are in the call of MPI that opens the rounds. It has sent a
+ * heartbeat by then, and it ends with its shell. */
+static int run_until_stopped(void) {
+  tri_session se;
+  tri_rounds *r = NULL;
+  double      began_s = tri_now_s();
+
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return 3;
+  if (tri_session_open(&(tri_session_opt){.device = "cpu", .threads = 1, .timeout_s = 10}, &se) != TRI_OK)
+    return 3;
+  while (se.rt.world_rank == VICTIM && tri_now_s() - began_s < 2) work(1);
+  if (se.rt.world_rank == VICTIM) {
+    if (tri_agree(se.comm[TRI_WORLD], TRI_OK) != TRI_OK) return 3;
+    raise(SIGSTOP);
+  }
+  return tri_rounds_open(se.comm[TRI_WORLD], 1, &r) == TRI_OK ? 4 : 3;
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_order),         cmocka_unit_test(test_unheard), cmocka_unit_test(test_needs),
@@ -226,9 +246,14 @@ int main(int argc, char **argv) {
   int ranks, machine_ranks;
 
   if (argc > 1 && !strcmp(argv[1], "dead")) return run_until_dead();
+  if (argc > 1 && !strcmp(argv[1], "stopped")) return run_until_stopped();
   tri_runtime_env_ranks(&ranks, &machine_ranks);
   if (ranks == 1)
     fail_unless_76(TRI_MPIEXEC, "dead", "",
                    (const char *const[]){"trireme: rank 1 on ", "Missing: 1\n", NULL});
+  if (ranks == 1 && test_step(2) == 1) /* it lasts 10 s */
+    fail_unless_76(TRI_MPIEXEC, "stopped", "",
+                   (const char *const[]){"trireme: rank 1 on ", "no sign of life", "start of rounds",
+                                         "Missing: 1\n", NULL});
   return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }

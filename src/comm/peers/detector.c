@@ -103,9 +103,24 @@ static tri_verdict detect_late(const tri_rank_info *info, const tri_seen *seen, 
   return (tri_verdict){TRI_VERDICT_SILENT, quiet, v.waiter, now_s - seen[quiet].news_s};
 }
 
+/* Returns a rank that has been silent for run.timeout_s while another one gives signs of life. The others may
+ * wait for it inside a library, such as HDF5, where no wait is recorded. */
+static int find_lost(const tri_seen *seen, int n, const tri_limits *l, double now_s) {
+  int  lost = TRI_RANK_INFO_NOTHING;
+  bool lives = false;
+
+  for (int r = n - 1; r >= 0; r--) {
+    if (!is_silent(&seen[r], l, now_s))
+      lives = lives || works(&seen[r]);
+    else if (now_s - seen[r].news_s >= l->late_s)
+      lost = r;
+  }
+  return lives ? lost : TRI_RANK_INFO_NOTHING;
+}
+
 tri_verdict tri_peers_detect(const tri_rank_info *info, const tri_seen *seen, int n, const tri_limits *l,
                              double now_s) {
-  int longest;
+  int longest, lost;
 
   for (int r = 0; r < n; r++)
     if (is_dead(&seen[r], l, now_s))
@@ -117,6 +132,10 @@ tri_verdict tri_peers_detect(const tri_rank_info *info, const tri_seen *seen, in
     if (w >= 0 && seen[w].heartbeat.waited_s >= l->silent_s)
       return (tri_verdict){TRI_VERDICT_SILENT, r, w, now_s - seen[r].news_s};
   }
+  lost = find_lost(seen, n, l, now_s);
+  if (lost >= 0)
+    return (tri_verdict){TRI_VERDICT_SILENT, lost, find_waiter(info, seen, n, l, now_s, lost),
+                         now_s - seen[lost].news_s};
   return detect_late(info, seen, n, l, now_s);
 }
 

@@ -24,7 +24,7 @@ typedef struct tri_seen {
 typedef struct tri_limits {
   /* Seconds without a sign of life, while others wait as long. */
   double silent_s;
-  double late_s; /* seconds in one collective */
+  double late_s; /* seconds in one collective, or without a sign of life while nobody waits */
   /* Seconds from a death to its verdict. A launcher that kills all ranks has done so by then. */
   double dead_s;
 } tri_limits;
