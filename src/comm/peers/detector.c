@@ -104,7 +104,7 @@ static tri_verdict detect_late(const tri_rank_info *info, const tri_seen *seen, 
 }
 
 /* Returns a rank that has been silent for run.timeout_s while another one gives signs of life. The others may
- * wait for it inside a library, such as HDF5, where no wait is recorded. */
+ * wait for it inside a library, where no wait is recorded. */
 static int find_lost(const tri_seen *seen, int n, const tri_limits *l, double now_s) {
   int  lost = TRI_RANK_INFO_NOTHING;
   bool lives = false;
