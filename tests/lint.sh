@@ -17,7 +17,7 @@ trap 'rm -rf "$out"' EXIT
 
 # Headers of libraries with the files that may include them. TRI_HAVE_ switches with the files that may test them.
 libraries='
-mpi.h     src/comm/*|io/checkpoint/*|tests/emulate/*|tests/case/keep_loaded.c
+mpi.h     src/comm/*|io/checkpoint/*|tests/emulate/*|tests/case/keep_loaded.c|tests/comm/test_rounds.c
 hdf5.h    io/checkpoint/*|tests/io/test_checkpoint*
 pmix.h    src/comm/pmix_server.c
 cblas.h   src/cpu/gemm/*

@@ -1,5 +1,5 @@
 #!/bin/sh
-# run.sh - runs every check of the project (source rules, all builds with their tests, clang's and nvcc's builds, fuzzing).
+# run.sh - runs every check of the project: source rules, the builds by gcc, clang and nvcc with their tests, and fuzzing.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # All checks run even if one fails. The last lines give the result of each, and before them stands the end of what each failed test
@@ -116,7 +116,7 @@ done
 trap 'trap - INT; kill 0' INT # or the build in the background would go on
 echo "building cpu-release; what it says goes to build/cpu-release.log"
 build cpu-release
-build_beside cpu-asan # by clang, so it also shows that clang compiles everything without a warning
+build_beside cpu-asan # by clang, whose warnings are errors too
 run_tests cpu-release --label-exclude lint
 wait $beside_pid
 build_beside cpu-emulated $cuda

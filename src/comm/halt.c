@@ -256,7 +256,7 @@ tri_status tri_halt_open(tri_comm *world, const tri_halt_opt *opt, tri_halt **ou
   h->looked_s = tri_now_s() - look_s;
   h->request = MPI_REQUEST_NULL;
   h->comm = MPI_COMM_NULL;
-  TRI_MPI(tri_pause_dup(TRI_WORLD, "start of sums", *(MPI_Comm *)world->mpi, &h->comm));
+  TRI_MPI(tri_pause_dup(TRI_WORLD, "communicator of stop requests", *(MPI_Comm *)world->mpi, &h->comm));
   is_open = true;
   TRI_ASSERT((size_t)snprintf(h->file, sizeof h->file, "%s", opt->file) < sizeof h->file);
   return tri_agree(world, world->rank == 0 ? forget_old_file(h->file) : TRI_OK);

@@ -56,7 +56,7 @@ tri_status tri_rounds_open(tri_comm *c, int words, tri_rounds **out) {
     st = alloc(r);
   }
   TRI_TRY_DONE(tri_agree(c, st));
-  TRI_MPI_DONE(tri_pause_dup((int)c->scope, "start of rounds", *(MPI_Comm *)c->mpi, &r->comm));
+  TRI_MPI_DONE(tri_pause_dup((int)c->scope, "communicator of rounds", *(MPI_Comm *)c->mpi, &r->comm));
   MPI_Comm_set_errhandler(r->comm, MPI_ERRORS_RETURN);
   *out = r;
   r = NULL;

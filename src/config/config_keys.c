@@ -137,8 +137,8 @@ const tri_key tri_keys[] = {
   {"run.tensorboard", TRI_KEY_BOOL, ALL, FREE, NEVER, AT(run.tensorboard), "", "false", "",
    "Writes the numbers of metrics.jsonl for TensorBoard too. View them by `tensorboard --logdir OUTPUT/tensorboard`."},
   {"run.timeout_s", TRI_KEY_F64, ALL, HERE, NEVER, AT(run.timeout_s), "[0, inf)", "600", "s",
-   "Seconds the ranks wait for a late rank. Then the run names that rank and ends with exit code 76. The ranks wait at "
-   "most 15 s for a rank that is stopped, dead or unreachable. The least value is 10. 0 waits for ever."},
+   "Seconds the ranks wait for a late rank. Then the run names that rank and ends with exit code 76. In a collective "
+   "they wait at most 15 s for a rank that is stopped, dead or unreachable. The least value is 10. 0 waits for ever."},
   {"run.trace_steps", TRI_KEY_I64, ALL, FREE, NEVER, AT(run.trace_steps), "[0, 100]", "0", "steps",
    "Writes a timeline of this many steps after the start to OUTPUT/trace/rank-N.json. Open it in chrome://tracing or "
    "ui.perfetto.dev. 0 writes none."},

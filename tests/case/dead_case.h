@@ -1,4 +1,4 @@
-/* dead_case.h - a rank of a launch dies. The others must end with 76 and name it.
+/* dead_case.h - a rank of a launch dies or stops. The others must end with 76 and name it.
  *
  * A test program starts itself under mpirun, with an argument by which it knows that it is such a rank. */
 /* SPDX-License-Identifier: BSD-3-Clause */
@@ -68,7 +68,7 @@ static inline void fail_unless_76(const char *mpiexec, const char *kind, const c
   good = waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 76;
   while (good && *fact) good = strstr(said, *fact++) != NULL;
   if (good) return;
-  fprintf(stderr, "a dead rank (%s %s): wait status %d, and these words:\n%s", kind, more, status, said);
+  fprintf(stderr, "a lost rank (%s %s): wait status %d, and these words:\n%s", kind, more, status, said);
   exit(1);
 }
 

@@ -44,6 +44,7 @@ static int set_up(void **state) {
     snprintf(infos[r].device, sizeof infos[r].device, "cpu");
     seen[r] = (tri_seen){.heartbeat = {.rank = r, .scope = TRI_RANK_STATUS_NOWHERE, .phase = "learn"},
                          .news_s = 100,
+                         .came_s = 100,
                          .dead_s = -1,
                          .known = true};
   }
@@ -77,13 +78,6 @@ static void test_silent(void **state) {
   expect(detect_at(1000), TRI_VERDICT_NOTHING, 0, 0); /* all silent, and nobody waits */
   for (int r = 0; r < N; r++) seen[r].news_s = r == 3 ? 100 : 121;
   expect(detect_at(121), TRI_VERDICT_NOTHING, 0, 0); /* one is silent, and nobody waits for it */
-  for (int r = 0; r < N; r++) seen[r].news_s = r >= 2 ? 100 : 690;
-  expect(detect_at(699.9), TRI_VERDICT_NOTHING, 0, 0);
-  expect(detect_at(700), TRI_VERDICT_SILENT, 2, TRI_RANK_INFO_NOTHING); /* others may wait in a library */
-  seen[2].mute = seen[3].mute = true;
-  expect(detect_at(700), TRI_VERDICT_NOTHING, 0, 0);
-  seen[2].mute = seen[3].mute = false;
-  for (int r = 0; r < N; r++) seen[r].news_s = r == 3 ? 100 : 121;
   wait_in(0, TRI_RANK_STATUS_WORLD, 7, 19.9);
   expect(detect_at(121), TRI_VERDICT_NOTHING, 0, 0); /* not long enough */
   wait_in(0, 1, 7, 25);
@@ -93,6 +87,49 @@ static void test_silent(void **state) {
   expect(detect_at(119.9), TRI_VERDICT_NOTHING, 0, 0); /* silent for 19.9 s */
   wait_in(2, 1, 5, 30);
   expect(detect_at(121), TRI_VERDICT_SILENT, 3, 2); /* the rank that waits longest for it */
+}
+
+static void hear(int r, double now_s) {
+  const tri_heartbeat b = seen[r].heartbeat;
+
+  tri_peers_hear(&seen[r], &b, now_s);
+  seen[r].news_s = now_s;
+}
+
+/* No wait is recorded: the others may wait for the silent ranks inside a library. */
+static void test_stopped(void **state) {
+  tri_heartbeat   b;
+  tri_verdict     v;
+  const tri_seen *s = &seen[0];
+
+  (void)state;
+  seen[3].news_s = 680;
+  hear(0, 699);
+  hear(1, 699);
+  expect(detect_at(699.9), TRI_VERDICT_NOTHING, 0, 0);
+  v = detect_at(700);
+  expect(v, TRI_VERDICT_SILENT, 2, TRI_RANK_INFO_NOTHING);
+  assert_true(v.since_s == 600);
+  assert_true(tri_peers_means(infos, seen, &limit, 700, &v, 2));
+  assert_false(tri_peers_means(infos, seen, &limit, 700, &v, 3)); /* silent, but not for that long */
+  seen[2].mute = true;
+  expect(detect_at(700), TRI_VERDICT_NOTHING, 0, 0);
+  seen[2].mute = false;
+  seen[0].mute = seen[1].mute = true; /* no rank is known to live */
+  expect(detect_at(700), TRI_VERDICT_NOTHING, 0, 0);
+  seen[0].mute = seen[1].mute = false;
+  /* Another rank still comes to collectives, so the run goes on, and only heartbeats are lost. */
+  b = s->heartbeat;
+  assert_true(tri_come_put(&b.come, TRI_RANK_STATUS_WORLD + TRI_RANK_STATUS_ROUNDS, 1));
+  tri_peers_hear(&seen[0], &b, 650);
+  assert_true(s->came_s == 650);
+  tri_peers_hear(&seen[0], &b, 690);
+  assert_true(s->came_s == 650);
+  expect(detect_at(700), TRI_VERDICT_NOTHING, 0, 0);
+  hear(0, 1249);
+  hear(1, 1249);
+  expect(detect_at(1249.9), TRI_VERDICT_NOTHING, 0, 0);
+  expect(detect_at(1250), TRI_VERDICT_SILENT, 2, TRI_RANK_INFO_NOTHING);
 }
 
 /* A machine that was never heard is not monitored. */
@@ -773,6 +810,7 @@ static void test_ask_again(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test_setup(test_silent, set_up),
+                                     cmocka_unit_test_setup(test_stopped, set_up),
                                      cmocka_unit_test_setup(test_unheard, set_up),
                                      cmocka_unit_test_setup(test_meet, set_up),
                                      cmocka_unit_test_setup(test_dead, set_up),

@@ -10,7 +10,7 @@ static const int64_t shapes[][2] = {{1, 1},    {3, 2}, {2, 31},  {5, 33},  {4, 2
                                     {9, 4096}, {0, 8}, {2, 512}, {2, 513}, {2, 8209}, {2, 8212}, {1, 151936}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
-/* Draws of the tests of frequencies. The emulation is slow, so it draws fewer. */
+/* Draws of the tests of frequencies. Emulated and sanitized builds are slow, so they draw fewer. */
 enum {
   SLOW = TRI_CUDA_EMULATED || TRI_SANITIZED,
   DRAWS = SLOW ? 1500 : 20000,

@@ -25,7 +25,7 @@ run resting 2 shard.params=world shard.grads=world shard.optimizer=world shard.o
 diff <(numbers "$dir/exact") <(numbers "$dir/resting") || { echo "step: other numbers with shard.offload"; exit 1; }
 write_recurrent
 mkdir "$dir/delta"
-TRI_EMULATE_LOG=$dir/delta run recurrent 1 model.config="$dir/recurrent.json" shard.params=world shard.grads=world shard.optimizer=world
+TRI_EMULATE_LOG=$dir/delta run recurrent 2 model.config="$dir/recurrent.json" shard.params=world shard.grads=world shard.optimizer=world
 [ "$(gap recurrent)" = 0 ] || { echo "step: a gap of $(gap recurrent) nats with recurrent layers"; exit 1; }
 for kernel in conv_fwd delta_fwd gate_norm_fwd conv_bwd delta_bwd gate_norm_bwd; do
   cat "$dir/delta"/* | grep -q "^ran .*$kernel" || { echo "step: $kernel did not run"; exit 1; }

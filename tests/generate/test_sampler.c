@@ -521,6 +521,7 @@ static void small_caches_change_nothing(void **state) {
       close_bench(&b);
     }
   few_pages = 0;
+  n_ends = 2;
   instead = NULL;
 }
 

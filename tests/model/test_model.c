@@ -278,7 +278,8 @@ static void ten_steps(const char *name, tri_dtype dtype, bool recompute, double 
 }
 
 /* Measured at most 4e-7 with recurrent layers, and 1.4e-5 for the norm of a gradient. Brief: llama, gemma,
- * olmo2_bias and qwen3_5_wide, with or without recomputation in turns. An update has no part of a family. */
+ * olmo2_bias and qwen3_5_wide, with or without recomputation in turns. The optimizer step is the same for
+ * all families. */
 static void losses_of_ten_steps(void **state) {
   (void)state;
   for (int i = 0; i < N_ALL; i += test_step(11))

@@ -20,6 +20,23 @@ bool tri_peers_raise(tri_heartbeat *b, uint64_t number) {
          tri_come_put(&b->come, TRI_RANK_STATUS_WORLD, number);
 }
 
+static uint64_t count_come(const tri_come *c) {
+  uint64_t n = 0;
+
+  for (int i = 0; i < c->n; i++) n += c->number[i];
+  return n;
+}
+
+void tri_peers_hear(tri_seen *s, const tri_heartbeat *b, double now_s) {
+  uint64_t world = tri_come_get(&s->heartbeat.come, TRI_RANK_STATUS_WORLD);
+  uint64_t before = count_come(&s->heartbeat.come);
+
+  s->heartbeat = *b;
+  tri_peers_raise(&s->heartbeat, world); /* tri_peers_meet may have raised it */
+  if (!s->known || count_come(&s->heartbeat.come) != before) s->came_s = now_s;
+  s->known = true;
+}
+
 void tri_peers_meet(tri_seen *seen, int n, double now_s) {
   uint64_t met = 0;
 
@@ -103,24 +120,27 @@ static tri_verdict detect_late(const tri_rank_info *info, const tri_seen *seen, 
   return (tri_verdict){TRI_VERDICT_SILENT, quiet, v.waiter, now_s - seen[quiet].news_s};
 }
 
-/* Returns a rank that has been silent for run.timeout_s while another one gives signs of life. The others may
- * wait for it inside a library, where no wait is recorded. */
-static int find_lost(const tri_seen *seen, int n, const tri_limits *l, double now_s) {
-  int  lost = TRI_RANK_INFO_NOTHING;
+/* Returns a rank that has been silent for run.timeout_s if no other rank has come to a collective in that
+ * time. The others may wait for it inside a library, where no wait is recorded. */
+static int find_stopped(const tri_seen *seen, int n, const tri_limits *l, double now_s) {
+  int  stopped = TRI_RANK_INFO_NOTHING;
   bool lives = false;
 
   for (int r = n - 1; r >= 0; r--) {
-    if (!is_silent(&seen[r], l, now_s))
-      lives = lives || works(&seen[r]);
-    else if (now_s - seen[r].news_s >= l->late_s)
-      lost = r;
+    if (!works(&seen[r]) || seen[r].mute) continue;
+    if (is_silent(&seen[r], l, now_s)) {
+      if (now_s - seen[r].news_s >= l->late_s) stopped = r;
+      continue;
+    }
+    if (now_s - seen[r].came_s < l->late_s) return TRI_RANK_INFO_NOTHING;
+    lives = true;
   }
-  return lives ? lost : TRI_RANK_INFO_NOTHING;
+  return lives ? stopped : TRI_RANK_INFO_NOTHING;
 }
 
 tri_verdict tri_peers_detect(const tri_rank_info *info, const tri_seen *seen, int n, const tri_limits *l,
                              double now_s) {
-  int longest, lost;
+  int longest, stopped;
 
   for (int r = 0; r < n; r++)
     if (is_dead(&seen[r], l, now_s))
@@ -132,10 +152,10 @@ tri_verdict tri_peers_detect(const tri_rank_info *info, const tri_seen *seen, in
     if (w >= 0 && seen[w].heartbeat.waited_s >= l->silent_s)
       return (tri_verdict){TRI_VERDICT_SILENT, r, w, now_s - seen[r].news_s};
   }
-  lost = find_lost(seen, n, l, now_s);
-  if (lost >= 0)
-    return (tri_verdict){TRI_VERDICT_SILENT, lost, find_waiter(info, seen, n, l, now_s, lost),
-                         now_s - seen[lost].news_s};
+  stopped = find_stopped(seen, n, l, now_s);
+  if (stopped >= 0)
+    return (tri_verdict){TRI_VERDICT_SILENT, stopped, find_waiter(info, seen, n, l, now_s, stopped),
+                         now_s - seen[stopped].news_s};
   return detect_late(info, seen, n, l, now_s);
 }
 
@@ -144,7 +164,9 @@ bool tri_peers_means(const tri_rank_info *info, const tri_seen *seen, const tri_
   const tri_seen *s = &seen[rank];
 
   if (v->kind == TRI_VERDICT_DEAD) return is_dead(s, l, now_s);
-  if (v->kind == TRI_VERDICT_SILENT) return rank == v->culprit || is_silent(s, l, now_s);
+  if (v->kind == TRI_VERDICT_SILENT)
+    return rank == v->culprit ||
+           (is_silent(s, l, now_s) && (v->waiter >= 0 || now_s - s->news_s >= l->late_s));
   if (v->kind == TRI_VERDICT_NOTHING || v->culprit < 0 || rank == v->waiter) return false;
   return tri_peers_share(info, seen[v->waiter].heartbeat.scope, v->waiter, rank) &&
          !has_come(s, &seen[v->waiter].heartbeat) && waits(s) == waits(&seen[v->culprit]);

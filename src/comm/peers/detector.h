@@ -12,6 +12,7 @@
 typedef struct tri_seen {
   tri_heartbeat heartbeat;
   double        news_s; /* the last sign of life */
+  double        came_s; /* since when its heartbeats name the same newest collectives */
   double        dead_s; /* since when its process is known to be dead. Below 0: it lives */
   bool          known;  /* it was heard at least once */
   /* It is dead, and the kernel killed a process of its control group for lack of memory. */
@@ -24,7 +25,7 @@ typedef struct tri_seen {
 typedef struct tri_limits {
   /* Seconds without a sign of life, while others wait as long. */
   double silent_s;
-  double late_s; /* seconds in one collective, or without a sign of life while nobody waits */
+  double late_s; /* seconds in one collective, or of silence while no other rank comes to a collective */
   /* Seconds from a death to its verdict. A launcher that kills all ranks has done so by then. */
   double dead_s;
 } tri_limits;
@@ -36,7 +37,7 @@ typedef struct tri_verdict {
   tri_verdict_kind kind;
   /* The lowest culprit. TRI_RANK_INFO_NOTHING: all ranks have come, and the collective hangs. */
   int culprit;
-  /* The rank that waits longest for the culprit. TRI_RANK_INFO_NOTHING: nobody waits yet. */
+  /* The rank that waits longest for the culprit. TRI_RANK_INFO_NOTHING: no wait for it is recorded. */
   int    waiter;
   double since_s; /* seconds without a sign of life, or of waiting */
 } tri_verdict;
@@ -45,6 +46,8 @@ typedef struct tri_verdict {
 
 /* Enters that the rank has come to this collective of the world. False: its heartbeat says so already. */
 bool tri_peers_raise(tri_heartbeat *b, uint64_t number);
+/* Enters a rank's new heartbeat, and when the rank came to its newest collectives. */
+void tri_peers_hear(tri_seen *s, const tri_heartbeat *b, double now_s);
 /* Counts a collective reached by all ranks as a sign of life of each rank, even if its heartbeats were
  * lost. */
 void        tri_peers_meet(tri_seen *seen, int n, double now_s);

@@ -89,8 +89,10 @@ done:
 
 void tri_members_begin(tri_members *r, double now_s) {
   for (int q = 0; q < r->n; q++)
-    r->seen[q] =
-        (tri_seen){.heartbeat = {.rank = q, .scope = TRI_RANK_STATUS_NOWHERE}, .news_s = now_s, .dead_s = -1};
+    r->seen[q] = (tri_seen){.heartbeat = {.rank = q, .scope = TRI_RANK_STATUS_NOWHERE},
+                            .news_s = now_s,
+                            .came_s = now_s,
+                            .dead_s = -1};
   for (int g = 0; g < r->n_groups; g++) r->group[g].heard_s = now_s;
   for (int i = 0; i < r->group[r->mine].n; i++) {
     r->moved_s[i] = now_s;
@@ -154,12 +156,7 @@ bool tri_members_look(tri_members *r, double now_s, double overdue_s) {
     tri_heartbeat b;
     uint64_t      count = tri_node_get(r->node, i, &b);
     if (count != r->count[i]) r->moved_s[i] = now_s;
-    if (count && is_sound(&b, g->member[i])) {
-      /* tri_peers_meet may have raised it */
-      tri_peers_raise(&b, tri_come_get(&s->heartbeat.come, TRI_RANK_STATUS_WORLD));
-      s->heartbeat = b;
-      s->known = true;
-    }
+    if (count && is_sound(&b, g->member[i])) tri_peers_hear(s, &b, now_s);
     if (count != r->count[i]) s->news_s = now_s;
     s->heartbeat.silent_s = now_s - s->news_s;
     r->count[i] = count;
@@ -214,11 +211,8 @@ void tri_members_fill(const tri_members *r, int *next, tri_wire *out) {
 
 static void take_heartbeat(tri_members *r, const tri_heartbeat *b, double now_s) {
   tri_seen *s = &r->seen[b->rank];
-  uint64_t  come = tri_come_get(&s->heartbeat.come, TRI_RANK_STATUS_WORLD);
 
-  s->heartbeat = *b;
-  tri_peers_raise(&s->heartbeat, come);
-  s->known = true;
+  tri_peers_hear(s, b, now_s);
   if (now_s - b->silent_s > s->news_s) s->news_s = now_s - b->silent_s;
   if (b->life != TRI_LIFE_DEAD && b->life != TRI_LIFE_STARVED) return;
   s->starved = b->life == TRI_LIFE_STARVED;

@@ -85,6 +85,9 @@ static bool is_missing(const void *ctx, int rank) {
 static tri_status put_collective(const about *a, tri_text *out) {
   const tri_heartbeat *w;
 
+  if (a->v->waiter < 0 && a->v->kind == TRI_VERDICT_SILENT)
+    return tri_text_printf(out, "\n  no other rank has come to a collective since then. The others may wait\n"
+                                "  for it inside MPI or another library");
   if (a->v->waiter < 0) return tri_text_printf(out, "\n  no rank waits for it yet");
   w = &a->seen[a->v->waiter].heartbeat;
   TRI_TRY(tri_text_printf(
