@@ -79,7 +79,7 @@ plant_code() { # name, file, what sed does to it, words
 }
 
 # Waits of one stream for another. Streams that run late do the awaited work anyway.
-plant gather-ready gpu/nccl/comm_nccl.c '/cudaStreamWaitEvent(stream, p->ready, 0)/d' trireme nccl_eager.emulated.np2 nccl_step.emulated.np2
+plant gather-ready gpu/nccl/comm_nccl.c '/cudaStreamWaitEvent(tri_cuda_stream_of(s), p->ready, 0)/d' trireme nccl_eager.emulated.np2 nccl_step.emulated.np2
 plant flush-used src/state/offload.c '/stream_wait(o->flush, r->event\[USED\])/d' test_params params_eager.emulated.np1 params.emulated.np1
 # 32-bit indices. No small case shows them.
 plant far-logits gpu/layers/logprob.cu 's/int64_t at = (int64_t)k \* V + i;/int at = k * V + i;/' 'test_far test_logprob' far.emulated.np1 logprob.emulated.np1
