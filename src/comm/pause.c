@@ -137,6 +137,6 @@ int tri_pause_dup(int scope, const char *kind, MPI_Comm comm, MPI_Comm *out) {
 
   tri_rank_status_enter(scope, kind);
   code = MPI_Comm_dup(comm, out);
-  tri_rank_status_leave(false); /* MPI does not promise that all have come */
+  tri_rank_status_leave(false); /* MPI may return before all have come */
   return code;
 }

@@ -42,8 +42,8 @@ int tri_pause_bcast(void *buf, int n, MPI_Datatype t, int root, MPI_Comm comm);
 int tri_pause_all_reduce(void *x, int n, MPI_Datatype t, MPI_Op op, MPI_Comm comm);
 int tri_pause_all_gather(const void *x, int n, MPI_Datatype t, void *all, MPI_Comm comm);
 int tri_pause_barrier(MPI_Comm comm);
-/* Collective over comm, the communicator of a scope. Duplicates it as MPI_Comm_dup does, which waits by
- * itself. The monitor sees this wait as that of a collective of the scope, with this kind. */
+/* Collective over comm, the communicator of a scope. Calls MPI_Comm_dup, which waits in MPI. For the monitor
+ * it is a collective of the scope. `kind` is its label. */
 int tri_pause_dup(int scope, const char *kind, MPI_Comm comm, MPI_Comm *out);
 
 #endif

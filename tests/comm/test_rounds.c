@@ -1,5 +1,5 @@
-/* test_rounds.c - a chain of rounds: the order of words, who waits for whom, ranks that fail or die. Run with
- * 1 to 4 ranks. Judges: exact words, and exit code 76 of a run with a dead rank. */
+/* test_rounds.c - a chain of rounds: the order of words, who waits for whom, ranks that fail, die or
+ * stop. Run with 1 to 4 ranks. Judges: exact words, and exit code 76 of a run with a dead or stopped rank. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/host_memory.h"
@@ -230,7 +230,8 @@ static tri_status wait_in(const char *where, tri_comm *c) {
   return MPI_Barrier(*(MPI_Comm *)c->mpi) == MPI_SUCCESS ? TRI_OK : TRI_ECOMM;
 }
 
-/* The same, but the victim stops before that call. It has sent a heartbeat by then. Its shell ends it. */
+/* Runs in each rank of a launch. The victim stops before that call. It has sent a heartbeat by then. It ends
+ * with its shell. */
 static int run_until_stopped(const char *where) {
   tri_session se;
   double      began_s;

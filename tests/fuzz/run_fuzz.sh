@@ -42,7 +42,7 @@ fuzz() {
 # Runs earlier finds once. They are slow and are not used as seeds.
 check() {
   local harness=$1 runs=10000 list=$build/work/$1/list found=(tests/fuzz/repro/"$1"/*)
-  case $harness in # an input takes these milliseconds
+  case $harness in # these take milliseconds for an input
   ckpt | deck | history | tokload) runs=2500 ;;
   esac
   printf '%s\n' "$build/work/$harness"/seeds/* | paste -sd, >"$list"

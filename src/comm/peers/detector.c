@@ -120,8 +120,8 @@ static tri_verdict detect_late(const tri_rank_info *info, const tri_seen *seen, 
   return (tri_verdict){TRI_VERDICT_SILENT, quiet, v.waiter, now_s - seen[quiet].news_s};
 }
 
-/* Returns a rank that has been silent for run.timeout_s if no other rank has come to a collective in that
- * time. The others may wait for it inside a library, where no wait is recorded. */
+/* Returns a rank without a sign of life for run.timeout_s. In that time no other rank came to a collective.
+ * The others may wait inside a library, and then no wait is recorded. */
 static int find_stopped(const tri_seen *seen, int n, const tri_limits *l, double now_s) {
   int  stopped = TRI_RANK_INFO_NOTHING;
   bool lives = false;
@@ -154,8 +154,7 @@ tri_verdict tri_peers_detect(const tri_rank_info *info, const tri_seen *seen, in
   }
   stopped = find_stopped(seen, n, l, now_s);
   if (stopped >= 0)
-    return (tri_verdict){TRI_VERDICT_SILENT, stopped, find_waiter(info, seen, n, l, now_s, stopped),
-                         now_s - seen[stopped].news_s};
+    return (tri_verdict){TRI_VERDICT_SILENT, stopped, TRI_RANK_INFO_NOTHING, now_s - seen[stopped].news_s};
   return detect_late(info, seen, n, l, now_s);
 }
 

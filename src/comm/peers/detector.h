@@ -46,7 +46,7 @@ typedef struct tri_verdict {
 
 /* Enters that the rank has come to this collective of the world. False: its heartbeat says so already. */
 bool tri_peers_raise(tri_heartbeat *b, uint64_t number);
-/* Enters a rank's new heartbeat, and when the rank came to its newest collectives. */
+/* Stores a new heartbeat. A rank that came to a collective since the last one gets a new came_s. */
 void tri_peers_hear(tri_seen *s, const tri_heartbeat *b, double now_s);
 /* Counts a collective reached by all ranks as a sign of life of each rank, even if its heartbeats were
  * lost. */
